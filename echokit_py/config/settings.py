@@ -6,18 +6,53 @@ new here is said so in `config.toml`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    SerializerFunctionWrapHandler,
+    Strict,
+    model_serializer,
+)
 
-Seconds = Annotated[float, Field(gt=0, le=3600)]
-Url = Annotated[str, Field(pattern=r"^https?://\S+$")]
+from echokit_py.config.address import parse_address
+from echokit_py.config.redact import hide
+from echokit_py.config.values import (
+    Address,
+    JsonTable,
+    Key,
+    Language,
+    LogLevel,
+    Milliseconds,
+    Origin,
+    Probability,
+    Seconds,
+    Speed,
+    Turns,
+    Url,
+)
+
+__all__ = ["Seconds", "Url"]
 
 
 class Section(BaseModel):
-    """A table of the file: unknown keys are mistakes."""
+    """A table of the file: unknown keys are mistakes. `repr`, `str` and `model_dump` never show a secret."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, hide(value, name or "")
+
+    @model_serializer(mode="wrap")
+    def _masked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        masked: dict[str, Any] = hide(handler(self))
+        return masked
 
 
 class Timeouts(Section):
@@ -32,12 +67,12 @@ class Timeouts(Section):
 class VadSettings(Section):
     """End of speech, in the terms of the Rust server and Silero; `max_utterance_s` is new."""
 
-    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    neg_threshold: Annotated[float, Field(gt=0, lt=1)] | None = None
-    min_speech_duration_ms: Annotated[int, Field(ge=0, le=10_000)] = 400
-    max_silence_duration_ms: Annotated[int, Field(ge=0, le=10_000)] = 200
-    hangover_ms: Annotated[int, Field(ge=0, le=10_000)] = 500
-    max_utterance_s: Annotated[float, Field(ge=1, le=300)] = 60
+    threshold: Probability = 0.5
+    neg_threshold: Probability | None = None
+    min_speech_duration_ms: Milliseconds = 400
+    max_silence_duration_ms: Milliseconds = 200
+    hangover_ms: Milliseconds = 500
+    max_utterance_s: Annotated[float, Strict(), Field(ge=1, le=300)] = 60
     vad_url: str | None = None  # of older Rust servers; accepted, not used
     vad_realtime_url: str | None = None
 
@@ -52,9 +87,9 @@ class OpenAiAsr(Section):
 
     platform: Literal["openai"] = "openai"
     url: Url
-    api_key: SecretStr = SecretStr("")
+    api_key: Key = SecretStr("")
     model: str = ""
-    lang: str = ""
+    lang: Language = ""
     prompt: str = ""
     vad: VadSettings = VadSettings()
     vad_url: str | None = None
@@ -66,13 +101,13 @@ class FasterWhisperAsr(Section):
 
     platform: Literal["faster_whisper"] = "faster_whisper"
     model: str = "tiny.en"
-    lang: str = ""
+    lang: Language = ""
     prompt: str = ""
     device: Literal["cpu", "cuda", "auto"] = "cpu"
     compute_type: str = "int8"
-    cpu_threads: Annotated[int, Field(ge=1, le=64)] = 1
-    num_workers: Annotated[int, Field(ge=1, le=64)] = 2
-    beam_size: Annotated[int, Field(ge=1, le=10)] = 1
+    cpu_threads: Annotated[int, Strict(), Field(ge=1, le=64)] = 1
+    num_workers: Annotated[int, Strict(), Field(ge=1, le=64)] = 2
+    beam_size: Annotated[int, Strict(), Field(ge=1, le=10)] = 1
     vad: VadSettings = VadSettings()
 
 
@@ -81,10 +116,10 @@ class OpenAiTts(Section):
 
     platform: Literal["openai"] = "openai"
     url: Url = "https://api.openai.com/v1/audio/speech"
-    api_key: SecretStr
+    api_key: Key = SecretStr("")  # the Rust server insists on one; servers at home often have none
     model: str = "gpt-4o-tts"
     voice: str = "alloy"
-    speed: Annotated[float, Field(ge=0.25, le=4)] | None = None
+    speed: Speed | None = None
 
 
 class PiperTts(Section):
@@ -92,9 +127,9 @@ class PiperTts(Section):
 
     platform: Literal["piper"] = "piper"
     voice: str = "en_US-joe-medium"
-    speaker: Annotated[int, Field(ge=0)] | None = None
-    speed: Annotated[float, Field(ge=0.25, le=4)] = 1.0
-    volume: Annotated[float, Field(gt=0, le=4)] = 1.0
+    speaker: Annotated[int, Strict(), Field(ge=0)] | None = None
+    speed: Speed = 1.0
+    volume: Annotated[float, Strict(), Field(gt=0, le=4)] = 1.0
 
 
 class Prompt(Section):
@@ -108,51 +143,47 @@ class McpServer(Section):
     """An MCP server whose tools the model may call."""
 
     server: Url
-    api_key: SecretStr = SecretStr("")
+    api_key: Key = SecretStr("")
     type: Literal["sse", "http_streamable"] = "http_streamable"
     call_mcp_message: str = ""
 
 
 class Conversation(Section):
-    """What every kind of LLM has in common: prompts, history, tools."""
+    """What every kind of LLM has in common. `history` counts turns; 0 sends the current one only."""
 
     sys_prompts: tuple[Prompt, ...] = ()
     dynamic_prompts: tuple[Prompt, ...] = ()
     prompts_url: Url | None = None
+    history: Turns = 10  # the Rust server insists on a value
     mcp_server: tuple[McpServer, ...] = ()
-    extra: dict[str, Any] = {}
+    extra: JsonTable = {}
 
 
 class OpenAiChatLlm(Conversation):
-    """A server of OpenAI's chat completions API. `history` counts turns; 0 sends the current one only."""
+    """A server of OpenAI's chat completions API."""
 
     platform: Literal["openai_chat"] = "openai_chat"
-    url: Url
-    api_key: SecretStr = SecretStr("")
+    url: Url = Field(validation_alias=AliasChoices("url", "llm_chat_url"))
+    api_key: Key = SecretStr("")
     model: str = ""
-    history: Annotated[int, Field(ge=0, le=1000)]
 
 
 class LlamaCppLlm(Conversation):
-    """llama.cpp on this machine, in a child process. `model` is "auto", a name of `echokit-py models`, or a GGUF path."""
+    """llama.cpp on this machine, in a child process. `model`: "auto", a name of `echokit-py models`, or a GGUF path."""
 
     platform: Literal["llama_cpp"] = "llama_cpp"
     model: str = "auto"
-    context: Annotated[int, Field(ge=256, le=1_000_000)] = 4096
-    threads: Annotated[int, Field(ge=0, le=256)] = 0
-    parallel: Annotated[int, Field(ge=1, le=64)] = 2
-    history: Annotated[int, Field(ge=0, le=1000)] = 10
+    context: Annotated[int, Strict(), Field(ge=256, le=1_000_000)] = 4096
+    threads: Annotated[int, Strict(), Field(ge=0, le=256)] = 0
+    parallel: Annotated[int, Strict(), Field(ge=1, le=64)] = 2
 
 
-class PluginSettings(BaseModel):
-    """Settings of a platform that another package brings: all keys are kept as they are."""
+class PluginSettings(Conversation):
+    """Settings of a platform that another package brings: all keys are kept as they are (`model_extra`)."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(extra="allow")
     platform: str
     vad: VadSettings = VadSettings()
-    history: int = 10
-    sys_prompts: tuple[Prompt, ...] = ()
-    dynamic_prompts: tuple[Prompt, ...] = ()
 
 
 AsrSettings = OpenAiAsr | FasterWhisperAsr | PluginSettings
@@ -163,12 +194,22 @@ LlmSettings = OpenAiChatLlm | LlamaCppLlm | PluginSettings
 class Settings(Section):
     """The whole file."""
 
-    addr: str = "0.0.0.0:8080"
+    addr: Address = "0.0.0.0:8080"
     hello_wav: str | None = None
-    allowed_origins: tuple[str, ...] = ()
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    allowed_origins: tuple[Origin, ...] = ()
+    log_level: LogLevel = "INFO"
     models_dir: str | None = None
     timeouts: Timeouts = Timeouts()
     asr: AsrSettings
     tts: TtsSettings
     llm: LlmSettings
+
+    @property
+    def host(self) -> str:
+        """The host part of `addr`."""
+        return parse_address(self.addr)[0]
+
+    @property
+    def port(self) -> int:
+        """The port part of `addr`; 0 means that the system chooses."""
+        return parse_address(self.addr)[1]
