@@ -21,7 +21,7 @@ def sanitize(text: object, limit: int = 200) -> str:
 
 
 def setup(level: str = "INFO", stream: TextIO | None = None) -> None:
-    """Send the program's log to `stream` (standard error), one line a record. Raises ValueError for an unknown level."""
+    """Send the log to `stream` (standard error), one line a record. Raises ValueError for an unknown level."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     root = logging.getLogger()

@@ -1,0 +1,59 @@
+"""The HTTP application: routes, version, health, the journal. The device endpoint itself is `device_socket.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from aiohttp import web
+
+from echokit_py.server.device_socket import DeviceSocket
+from echokit_py.server.origins import Origins
+from echokit_py.session.devices import Devices
+from echokit_py.session.journal import Journal
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Readiness:
+    """Whether the models are loaded. `failure` is the sentence why they will never be."""
+
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    failure: str = ""
+
+
+def build(devices: Devices, journal: Journal, readiness: Readiness, origins: Origins) -> web.Application:
+    """The application with all its routes. It owns `devices`: they are closed at its shutdown."""
+    socket = DeviceSocket(devices, readiness.ready, origins)
+    app = web.Application(client_max_size=64 * 1024)
+
+    async def show_version(_: web.Request) -> web.Response:
+        return web.json_response({"version": version("echokit-py")})
+
+    async def show_health(_: web.Request) -> web.Response:
+        if readiness.ready.is_set():
+            return web.json_response({"status": "ok", "devices": devices.connected, "sessions": len(devices)})
+        return web.json_response({"status": readiness.failure or "the models are being loaded"}, status=503)
+
+    async def show_turns(_: web.Request) -> web.Response:
+        return web.json_response([record.as_json() for record in journal])
+
+    async def shut_down(_: web.Application) -> None:
+        await socket.close()
+        await devices.close()
+
+    app.add_routes(
+        [
+            web.get("/version", show_version),
+            web.get("/health", show_health),
+            web.get("/api/turns", show_turns),
+            # The id takes the rest of the path, so that one with a slash in it is refused and not just not found.
+            web.get("/ws/{id:(?s:.*)}", socket.handle),
+            web.get("/v2/stable_ws/{id:(?s:.*)}", socket.handle),
+        ]
+    )
+    app.on_shutdown.append(shut_down)
+    return app

@@ -1,0 +1,85 @@
+"""Hears one utterance: its audio, whether there is speech in it, and when it ends. Recognises nothing."""
+
+from __future__ import annotations
+
+from echokit_py.audio.pcm import BYTES_PER_SECOND, SAMPLE_RATE
+from echokit_py.config.settings import VadSettings
+from echokit_py.session.turns import Input
+from echokit_py.vad.base import FRAME_SECONDS, Vad
+from echokit_py.vad.endpointing import Endpointer, EndpointEvent
+
+# What is kept before the first speech: recognisers do better with a moment of quiet than with a clipped first sound,
+# and longer silence only costs them time.
+LEAD_S = 0.3
+# VAD may lag behind the microphone by some frames; audio beyond the bound of an utterance and this is not kept.
+LAG_S = 10.0
+
+_MEANING = {
+    EndpointEvent.SPEECH_ENDED: Input.SPEECH_ENDED,
+    EndpointEvent.UTTERANCE_FULL: Input.SPEECH_ENDED,
+    EndpointEvent.NO_SPEECH: Input.NOTHING_SAID,
+}
+
+
+class _Span:
+    """Where speech begins and ends, for clients that end the utterance themselves (`Submit`)."""
+
+    def __init__(self, settings: VadSettings) -> None:
+        self._threshold = settings.threshold
+        self._limit = settings.max_utterance_s
+        self._now = 0.0
+        self.speech_span: tuple[float, float] | None = None
+
+    def feed(self, probability: float) -> EndpointEvent | None:
+        """Take the next frame's speech probability."""
+        if probability >= self._threshold:
+            start = self.speech_span[0] if self.speech_span else self._now
+            self.speech_span = (start, self._now + FRAME_SECONDS)
+        self._now += FRAME_SECONDS
+        return EndpointEvent.UTTERANCE_FULL if self._now >= self._limit else None
+
+
+class Ear:
+    """The microphone's audio of one utterance (s16le, mono, 16 kHz), bounded by the settings' `max_utterance_s`.
+
+    `endpointing`: whether the end of speech is looked for, or left to the client.
+    """
+
+    def __init__(self, vad: Vad, settings: VadSettings, *, endpointing: bool) -> None:
+        self._stream = vad.stream()
+        self._frames: Endpointer | _Span = Endpointer(settings) if endpointing else _Span(settings)
+        self._audio = bytearray()
+        self._limit = int((settings.max_utterance_s + LAG_S) * SAMPLE_RATE) * 2
+
+    @property
+    def seconds(self) -> float:
+        """The length of the audio so far."""
+        return len(self._audio) / BYTES_PER_SECOND
+
+    @property
+    def spoke(self) -> bool:
+        """Whether there was any speech so far."""
+        return self._frames.speech_span is not None
+
+    @property
+    def last_speech_s(self) -> float:
+        """Where in the audio the last speech was, in seconds; 0 without speech."""
+        span = self._frames.speech_span
+        return span[1] if span else 0.0
+
+    async def feed(self, pcm: bytes) -> Input | None:
+        """Take audio; return the input for the turn table when the utterance is over. Raises BackendError."""
+        self._audio += pcm[: max(0, self._limit - len(self._audio))]
+        for probability in await self._stream.feed(pcm):
+            event = self._frames.feed(probability)
+            if event is not None and event.ends:
+                return _MEANING[event]
+        return None
+
+    def utterance(self) -> bytes:
+        """The audio from LEAD_S before the first speech on; b"" when there was no speech."""
+        span = self._frames.speech_span
+        if span is None:
+            return b""
+        start = max(0, int((span[0] - LEAD_S) * SAMPLE_RATE)) * 2
+        return bytes(self._audio[start : len(self._audio) // 2 * 2])

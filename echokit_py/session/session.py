@@ -1,0 +1,297 @@
+"""One device's session: it outlives connections, keeps the history, and does what the turn table says.
+
+Everything here runs on the event loop. The work of a turn is a task of its own that reports back through `_on`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+from echokit_py.errors import BackendError, ErrorKind, Stage
+from echokit_py.llm.history import History
+from echokit_py.session import apologies
+from echokit_py.session.answer import answer, apologise, next_input, transcribe
+from echokit_py.session.journal import Mark, TurnRecord
+from echokit_py.session.listening import Listening
+from echokit_py.session.outbox import Outbox, OutboxClosed
+from echokit_py.session.services import Services
+from echokit_py.session.tasks import gone
+from echokit_py.session.turn import Turn
+from echokit_py.session.turns import Action, Input, Phase, TurnState, step
+from firmware_protocol.events import (
+    Command,
+    EndResponse,
+    EndVad,
+    HelloChunk,
+    HelloEnd,
+    HelloStart,
+    ServerEvent,
+    StartChat,
+    Submit,
+    Text,
+)
+from firmware_protocol.link import HELLO_CHUNK_BYTES, LinkParameters
+
+log = logging.getLogger(__name__)
+
+
+class Session:
+    """The conversation with one device. A device has at most one connection; a new one takes over."""
+
+    def __init__(self, device: str, services: Services) -> None:
+        self.device = device
+        self.last_seen = time.monotonic()
+        self.refused: Counter[str] = Counter()  # inputs that the turn table did not hold, for diagnosis
+        self._services = services
+        self._history = History(services.system, services.few_shot, services.history_turns)
+        self._state = TurnState()
+        self._outbox: Outbox | None = None
+        self._link = LinkParameters()
+        self._turn: Turn | None = None
+        self._listening: Listening | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._leaving: set[asyncio.Task[Any]] = set()
+        self._open = False  # the history has a turn that is not committed yet
+        self._finished = False  # ... and its answer is complete
+        self._question = ""
+        self._failure = BackendError(Stage.LLM, ErrorKind.INTERNAL, "")
+        self._doing: dict[Action, Callable[[], None]] = {
+            Action.CANCEL: self._cancel,
+            Action.LISTEN: self._listen,
+            Action.END_VAD: lambda: self._send(EndVad()),
+            Action.TRANSCRIBE: self._transcribe,
+            Action.ANSWER: self._answer,
+            Action.APOLOGISE: self._apologise,
+            Action.END_RESPONSE: self._end_response,
+        }
+
+    # --- the connection's side -------------------------------------------------------------------------------------
+
+    @property
+    def connected(self) -> bool:
+        """Whether a device is connected."""
+        return self._outbox is not None
+
+    @property
+    def phase(self) -> Phase:
+        """What the session is doing."""
+        return self._state.phase
+
+    async def attach(self, outbox: Outbox, link: LinkParameters) -> None:
+        """A connection of the device takes over, at once: the old one's turn is cancelled and its outbox closed."""
+        previous, self._outbox = self._outbox, outbox
+        self._on(Input.GONE)
+        if previous is not None:
+            previous.close()
+            log.info("%s: a new connection takes over", self.device)
+        self._link = link
+        self._state = TurnState(Phase.IDLE, streaming=link.stream_asr)
+        if not link.reconnect:
+            self._history.reset()
+            self._greet(outbox)
+        await gone(self._leaving)
+
+    async def detach(self, outbox: Outbox) -> None:
+        """A connection ended. One that was taken over before changes nothing."""
+        outbox.close()
+        if outbox is self._outbox:
+            self._on(Input.GONE)
+            self._outbox = None
+            self.last_seen = time.monotonic()
+            await gone(self._leaving)
+
+    async def command(self, outbox: Outbox, command: Command) -> None:
+        """Take a command that came over the connection of `outbox`."""
+        if outbox is not self._outbox:
+            return
+        match command:
+            case StartChat():
+                self._on(Input.START_CHAT)
+            case Submit():
+                self._on(Input.SUBMIT)
+            case Text(input=text):
+                if text.strip():
+                    self._question = text
+                    self._on(Input.TEXT)
+            case _:
+                log.info("%s: %s has no meaning in a conversation; ignored", self.device, type(command).__name__)
+
+    async def audio(self, outbox: Outbox, pcm: bytes) -> None:
+        """Take microphone audio (s16le, mono, 16 kHz). It counts only while the session listens."""
+        listening, turn = self._listening, self._turn
+        if outbox is not self._outbox or listening is None or turn is None:
+            return
+        try:
+            await listening.feed(pcm)
+        except BackendError as error:
+            self._fail(turn, error)
+
+    async def close(self) -> None:
+        """End the session: for shutdown, and when it has been idle for too long."""
+        if self._outbox is not None:
+            await self.detach(self._outbox)
+
+    # --- the turn table's side -------------------------------------------------------------------------------------
+
+    def _on(self, event: Input, turn: Turn | None = None) -> None:
+        """Apply an input to the table and do what it says. Inputs of a turn that is no longer the current one are late
+        and count for nothing."""
+        if turn is not None and (turn is not self._turn or turn.over):
+            return
+        transition = step(self._state, event)
+        if transition.refused:
+            self.refused[f"{self._state.phase.name} {event.name}"] += 1
+            log.debug("%s: %s is not expected while %s", self.device, event.name, self._state.phase.name)
+            return
+        self._state = transition.state
+        for action in transition.actions:
+            self._doing[action]()
+
+    def _send(self, event: ServerEvent, on_sent: Callable[[], None] | None = None) -> None:
+        if self._outbox is not None and not self._outbox.closed:
+            self._outbox.put(event, on_sent=on_sent)
+
+    def _greet(self, outbox: Outbox) -> None:
+        hello = self._services.hello
+        if not hello:
+            return
+        outbox.put(HelloStart(), kept=True)
+        for start in range(0, len(hello), HELLO_CHUNK_BYTES):
+            outbox.put(HelloChunk(hello[start : start + HELLO_CHUNK_BYTES]), kept=True)
+        outbox.put(HelloEnd(), kept=True)
+
+    def _cancel(self) -> None:
+        self._stop_listening()
+        turn, task = self._turn, self._task
+        self._turn = self._task = None
+        if task is not None and not task.done():
+            self._leave(task)
+        if turn is not None:
+            turn.over = True
+            turn.outbox.drop()
+            self._services.journal.close(turn.record, "interrupted")
+            self._settle(turn)
+
+    def _leave(self, task: asyncio.Task[Any]) -> None:
+        task.cancel()
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    def _settle(self, turn: Turn) -> None:
+        """Commit the open turn: all of the answer when it was played, else what there was time to hear."""
+        if not self._open:
+            return
+        self._open = False
+        now = time.monotonic()
+        if turn.record.error:  # what failed before anything was said leaves no trace
+            self._history.abort(turn.playout.heard(now))
+        elif self._finished and turn.playout.complete_by(now):
+            self._history.commit()
+        else:
+            self._history.commit(turn.playout.heard(now))
+
+    def _new_turn(self) -> Turn:
+        if self._outbox is None:
+            raise OutboxClosed
+        self._finished = False
+        return Turn(self._outbox, self._link, TurnRecord(self.device, uuid4().hex[:4]))
+
+    def _listen(self) -> None:
+        self._turn = turn = self._new_turn()
+        self._listening = Listening(turn, self._services, lambda event: self._on(event, turn))
+
+    def _stop_listening(self) -> bytes:
+        listening, self._listening = self._listening, None
+        if listening is None:
+            return b""
+        if listening.task is not None and not listening.task.done():
+            self._leaving.add(listening.task)
+            listening.task.add_done_callback(self._leaving.discard)
+        return listening.end()
+
+    def _transcribe(self) -> None:
+        pcm, turn = self._stop_listening(), self._current()
+        turn.record.mark(Mark.DECIDED)
+
+        async def work() -> Input:
+            self._question = await transcribe(turn, pcm, self._services)
+            return next_input(self._question)
+
+        self._begin(turn, work)
+
+    def _answer(self) -> None:
+        if self._turn is None or self._turn.over:  # a Text begins its turn here
+            self._turn = self._new_turn()
+        turn = self._turn
+        turn.record.mark(Mark.DECIDED)
+
+        async def work() -> Input:
+            self._history.begin_turn(self._question)
+            self._open = True
+            await answer(turn, self._history, self._services, lambda: self._on(Input.AUDIO_READY, turn))
+            self._finished = True
+            return Input.FINISHED
+
+        self._begin(turn, work)
+
+    def _apologise(self) -> None:
+        self._stop_listening()
+        turn, error = self._current(), self._failure
+        apology = self._services.apologies.get(apologies.cause(error.stage, spoke=turn.spoke))
+
+        async def work() -> Input:
+            if apology is not None:
+                await apologise(turn, apology, self._services, lambda: None)
+            return Input.FINISHED
+
+        self._begin(turn, work)
+
+    def _end_response(self) -> None:
+        self._stop_listening()
+        turn = self._current()
+        outcome = "failed" if turn.record.error else "answered" if turn.spoke else "nothing said"
+        journal = self._services.journal
+        self._send(EndResponse(), on_sent=lambda: journal.close(turn.record, outcome, turn.record.error))
+
+    def _current(self) -> Turn:
+        if self._turn is None:
+            raise AssertionError("the turn table has no such row without a turn")
+        return self._turn
+
+    # --- the work of a turn ----------------------------------------------------------------------------------------
+
+    def _begin(self, turn: Turn, work: Callable[[], Awaitable[Input]]) -> None:
+        self._task = asyncio.create_task(self._run(turn, work), name=f"turn {self.device} {turn.record.turn}")
+
+    async def _run(self, turn: Turn, work: Callable[[], Awaitable[Input]]) -> None:
+        limit = self._services.timeouts.turn_s
+        try:
+            await gone(self._leaving)
+            async with asyncio.timeout(limit) as turn.deadline:
+                event = await work()
+        except BackendError as error:
+            self._fail(turn, error)
+        except TimeoutError:
+            stage = Stage.LLM if Mark.LLM_REQUEST in turn.record.marks else Stage.ASR
+            self._fail(turn, BackendError(stage, ErrorKind.TIMEOUT, f"the turn took longer than {limit:g} s"))
+        except OutboxClosed:
+            log.info("%s: the connection ended during a turn", self.device)
+        except Exception:  # the boundary of a turn: a fault of ours must leave the device listening, not dead
+            log.exception("%s: a turn failed by a fault of this server", self.device)
+            self._fail(turn, BackendError(Stage.TOOL, ErrorKind.INTERNAL, "a fault of this server"))
+        else:
+            self._on(event, turn)
+
+    def _fail(self, turn: Turn, error: BackendError) -> None:
+        if turn is not self._turn or turn.over:
+            return
+        log.warning("%s: %s", self.device, error)
+        turn.record.error = turn.record.error or str(error)
+        self._failure = error
+        self._on(Input.FAILED, turn)

@@ -1,0 +1,77 @@
+"""One turn's way to the device: what it may still send, its deadline, and its record. Decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from echokit_py.audio.framer import Frame
+from echokit_py.session.journal import Mark, TurnRecord
+from echokit_py.session.outbox import Outbox
+from echokit_py.session.playout import Playout
+from firmware_protocol.events import AudioChunk, AudioChunkWithVowel, EndAudio, ServerEvent, StartAudio
+from firmware_protocol.link import LinkParameters
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """The work for one StartChat or Text.
+
+    `over` is set when the turn is cancelled or answered: from then on it can send nothing, whatever task of it is
+    still running.
+    """
+
+    outbox: Outbox
+    link: LinkParameters
+    record: TurnRecord
+    playout: Playout = field(default_factory=Playout)
+    deadline: asyncio.Timeout | None = None
+    over: bool = False
+    spoke: bool = False
+
+    def send(self, event: ServerEvent, on_sent: Callable[[], None] | None = None) -> None:
+        """Queue an event of the turn. Raises CancelledError when the turn is over, OutboxClosed."""
+        if self.over:
+            raise asyncio.CancelledError
+        self.outbox.put(event, on_sent=on_sent)
+
+    def start_audio(self, text: str, kept: str) -> None:
+        """Begin a sentence: `text` is displayed, `kept` is what the history keeps of it as far as it is heard."""
+        self.send(StartAudio(text), on_sent=lambda: self.playout.begin(kept))
+        self.spoke = True
+        self.record.mark(Mark.AUDIO_QUEUED)
+
+    async def send_audio(self, frame: Frame) -> None:
+        """Queue a frame as soon as there is room; the wait doesn't count against the turn's deadline."""
+        async with self._off_the_clock():
+            await self.outbox.room(frame.seconds)
+        if self.over:
+            raise asyncio.CancelledError
+        event = AudioChunkWithVowel(frame.data, frame.vowel) if self.link.vowel else AudioChunk(frame.data)
+        self.outbox.put(event, seconds=frame.seconds, on_sent=lambda: self._sent(frame.seconds))
+
+    def end_audio(self) -> None:
+        """End the sentence."""
+        self.send(EndAudio(), on_sent=self.playout.end)
+
+    def _sent(self, seconds: float) -> None:
+        self.record.mark(Mark.AUDIO_SENT)
+        self.playout.sent(seconds, time.monotonic())
+
+    @asynccontextmanager
+    async def _off_the_clock(self) -> AsyncIterator[None]:
+        # The deadline bounds what back ends take. How long the board takes to play what it has is its own affair: a
+        # story of three minutes is no fault. (A board that takes nothing at all is the connection's to notice.)
+        if self.deadline is None or (due := self.deadline.when()) is None:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self.deadline.reschedule(None)
+        try:
+            yield
+        finally:
+            self.deadline.reschedule(due + loop.time() - began)
