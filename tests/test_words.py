@@ -9,7 +9,14 @@ from tests.words import error_rate, errors, spell, words
 
 @pytest.mark.parametrize(
     ("number", "spelt"),
-    [(0, "zero"), (15, "fifteen"), (50, "fifty"), (99, "ninety nine"), (300, "three hundred"), (4217, "four thousand two hundred seventeen")],
+    [
+        (0, "zero"),
+        (15, "fifteen"),
+        (50, "fifty"),
+        (99, "ninety nine"),
+        (300, "three hundred"),
+        (4217, "four thousand two hundred seventeen"),
+    ],
 )
 def test_numbers(number: int, spelt: str) -> None:
     assert spell(number) == spelt

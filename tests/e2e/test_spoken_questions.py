@@ -1,0 +1,149 @@
+"""A spoken question is answered by voice, with real VAD, ASR, LLM and TTS in the real program."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from echokit_py.audio.resample import to_mono_16k
+from echokit_py.audio.wav import read_wav, write_wav
+from echokit_py.device.board import Outcome
+from echokit_py.device.client import BOARD_LINK, Board
+from echokit_py.device.turn import Turn
+from firmware_protocol.events import ASR, EndResponse, EndVad
+from firmware_protocol.link import LinkParameters
+from tests.e2e.conftest import SHARED_AUDIO, Voices, load_recording, recordings
+from tests.server_process import ServerProcess
+from tests.words import error_rate, errors, words
+
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session")]
+
+RECORDINGS = sorted(recordings())
+SUBMITTING = LinkParameters(opus=True, vowel=True)
+PCM = LinkParameters(stream_asr=True)
+
+
+async def check_answer(turn: Turn, voices: Voices) -> None:
+    """The audio of an answer says its text."""
+    assert turn.outcome is Outcome.ANSWERED, turn.detail
+    assert turn.answer
+    text = " ".join(turn.answer)
+    understood = (await voices.asr.transcribe(turn.audio)).text
+    rate = error_rate(text, understood)
+    assert rate <= 0.15, f"answered {text!r}, understood {understood!r}"
+
+
+def check_question(turn: Turn, said: str) -> None:
+    """The question was understood: at most one word in ten is wrong, and no word of a short one."""
+    assert errors(said, turn.asr) <= len(words(said)) // 10, f"said {said!r}, understood {turn.asr!r}"
+
+
+@pytest.mark.parametrize("link", [BOARD_LINK, SUBMITTING, PCM], ids=["board", "submit", "pcm"])
+async def test_a_question_of_our_own(server: ServerProcess, voices: Voices, link: LinkParameters) -> None:
+    question = "What is the capital of France?"
+    async with Board(server.url, device_id=f"own-{link.opus}", link=link, realtime=False) as board:
+        turn = await board.say(await voices.say(question))
+    check_question(turn, question)
+    await check_answer(turn, voices)
+    events = [event for _, event in turn.events]
+    assert events.count(EndResponse()) == 1
+    assert events.count(EndVad()) == (1 if link.stream_asr else 0)
+
+
+@pytest.mark.skipif(not RECORDINGS, reason="the spoken sentences (shared/audio beside the checkout) are not here")
+@pytest.mark.parametrize("link", [BOARD_LINK, SUBMITTING], ids=["board", "submit"])
+@pytest.mark.parametrize("name", RECORDINGS)
+async def test_every_recording(server: ServerProcess, voices: Voices, name: str, link: LinkParameters) -> None:
+    async with Board(server.url, device_id="recordings", link=link, realtime=False) as board:
+        turn = await board.say(load_recording(name))
+    check_question(turn, recordings()[name])
+    await check_answer(turn, voices)
+
+
+async def test_the_command_in_real_time(server: ServerProcess, voices: Voices, tmp_path: Path) -> None:
+    question, out = tmp_path / "question.wav", tmp_path / "answer.wav"
+    question.write_bytes(write_wav(await voices.say("How many days has a week?")))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "echokit_py", "device", "--url", server.url),
+        *("--wav", str(question), "--json", "--out", str(out)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    printed, _ = await asyncio.wait_for(process.communicate(), 100)
+    assert process.returncode == 0
+    events = [json.loads(line) for line in printed.splitlines()]
+    heard = [event["text"] for event in events if event["event"] == "ASR"]
+    assert words(heard[-1]) == words("How many days has a week?")
+    answer = " ".join(event["text"] for event in events if event["event"] == "StartAudio")
+    spoken = (await voices.asr.transcribe(to_mono_16k(read_wav(out.read_bytes())))).text
+    assert error_rate(answer, spoken) <= 0.15, f"answered {answer!r}, understood {spoken!r}"
+
+
+async def test_a_long_utterance_has_interim_texts(server: ServerProcess, voices: Voices) -> None:
+    text = (
+        "Once upon a time there was an old lighthouse keeper who lived on a small island far away from the coast, "
+        "and every evening he climbed the stairs, lit the lamp, and wrote a few lines in his book."
+    )
+    async with Board(server.url, device_id="long", realtime=True) as board:
+        turn = await board.say(await voices.say(text))
+    assert turn.outcome is Outcome.ANSWERED, turn.detail
+    before = [event for _, event in turn.events[: [event for _, event in turn.events].index(EndVad())]]
+    assert any(isinstance(event, ASR) for event in before)
+    check_question(turn, text)
+
+
+async def test_several_turns_and_the_history_over_a_reconnect(server: ServerProcess, voices: Voices) -> None:
+    question = await voices.say("Tell me something about the sea.")
+    async with Board(server.url, device_id="again", realtime=False) as board:
+        first, second = await board.say(question), await board.send_text("And about mountains?")
+    link = LinkParameters(opus=True, vowel=True, stream_asr=True, reconnect=True)
+    async with Board(server.url, device_id="again", link=link, realtime=False) as board:
+        third = await board.send_text("Which of the two is larger?")
+    assert [turn.outcome for turn in (first, second, third)] == [Outcome.ANSWERED] * 3
+
+
+EIGHT = (
+    "How old is the moon?",
+    "Why is the sky blue?",
+    "Where do penguins live?",
+    "Who wrote the first book?",
+    "When does the summer begin?",
+    "What do rabbits like to eat?",
+    "How deep is the ocean?",
+    "Which animal is the fastest?",
+)
+
+
+async def test_eight_devices_at_once(server: ServerProcess, voices: Voices) -> None:
+    """Each device gets the answer to its own question: of all answers given to a single device, its own is nearest.
+    (They need not be equal: the order of sums in a batch may tip a close choice between two words.)"""
+    questions = [await voices.say(text) for text in EIGHT]
+
+    async def ask(name: str, number: int) -> Turn:
+        async with Board(server.url, device_id=f"{name}-{number}", realtime=True) as board:
+            return await board.say(questions[number])
+
+    alone = [" ".join((await ask("alone", number)).answer) for number in range(8)]
+    turns = await asyncio.gather(*(ask("together", number) for number in range(8)))
+    for number, turn in enumerate(turns):
+        check_question(turn, EIGHT[number])
+        await check_answer(turn, voices)
+        distances = [error_rate(other, " ".join(turn.answer)) for other in alone]
+        assert min(range(8), key=distances.__getitem__) == number, (alone, turn.answer)
+
+
+async def test_turns_are_shown(server: ServerProcess) -> None:
+    async with aiohttp.ClientSession() as http, http.get(f"{server.base}/api/turns") as answer:
+        turns = await answer.json()
+    assert turns
+    assert all(turn["outcome"] in {"answered", "nothing said", "interrupted"} for turn in turns), turns
+
+
+def test_the_recordings_have_their_words() -> None:
+    if not RECORDINGS:
+        pytest.skip("the spoken sentences (shared/audio beside the checkout) are not here")
+    assert {path.name for path in SHARED_AUDIO.glob("*.wav")} == set(RECORDINGS)
