@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 from collections.abc import Coroutine
@@ -47,7 +48,8 @@ async def serve(settings: Settings, stop: asyncio.Event | None = None) -> int:
             site = web.TCPSite(runner, settings.host or None, settings.port, backlog=1024)
             await site.start()
         except OSError as error:
-            log.error("can't listen on %s: %s", settings.addr, error.strerror or error)
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            log.error("can't listen on %s: %s", settings.addr, reason)
             return 1
         _announce(runner)
         loading = asyncio.create_task(_load(readiness, start(built), stop), name="loading")

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from echokit_py.asr.faster_whisper import build as build_asr
-from echokit_py.tts.piper import build as build_tts
 
 from echokit_py.asr.base import Asr
+from echokit_py.asr.faster_whisper import build as build_asr
 from echokit_py.audio.resample import to_mono_16k
 from echokit_py.audio.wav import read_wav
 from echokit_py.config.settings import FasterWhisperAsr, PiperTts
 from echokit_py.http import HttpClient
 from echokit_py.models.store import ModelStore
 from echokit_py.tts.base import Tts
+from echokit_py.tts.piper import build as build_tts
 from tests.server_process import ServerProcess
 
 SHARED_AUDIO = Path(__file__).parents[2].parent / "shared" / "audio"
