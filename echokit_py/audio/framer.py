@@ -1,0 +1,96 @@
+"""Cuts a sentence's audio into the pieces that go to the board, Opus or PCM, with the mouth's shape. Sends nothing.
+
+Sizes follow the protocol README: Opus packets of exactly 120 ms, PCM of at most 1 s (32,000 bytes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from echokit_py.audio.opus import FRAME_BYTES, OpusEncoder
+from echokit_py.audio.pcm import BYTES_PER_SECOND, BlockAligner, seconds
+from echokit_py.audio.vowels import vowel as vowel_of
+
+PCM_MAX = BYTES_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One piece for the board.
+
+    Attributes:
+        data: an Opus packet or s16le samples.
+        vowel: 0 none, 1 A, 2 E, 3 I, 4 O, 5 U.
+        seconds: how long it plays, padding included.
+    """
+
+    data: bytes
+    vowel: int
+    seconds: float
+
+
+class Framer:
+    """Frames one sentence after another for one device. Not for use by two threads at once.
+
+    Opus comes in frames of 120 ms; PCM as it arrives (a piece held back is time lost), except that with `vowel`
+    it is cut every 120 ms too: one mouth shape per event, as often as with Opus.
+    """
+
+    def __init__(self, opus: bool, vowel: bool) -> None:
+        self._encoder = OpusEncoder() if opus else None
+        self._fresh = True
+        self._vowel = vowel
+        self._blocks = BlockAligner()
+        self._held = bytearray()
+
+    def start(self) -> None:
+        """Begin a sentence (StartAudio): the encoder is fresh, what an unfinished sentence left is gone."""
+        if self._encoder is not None and not self._fresh:
+            self._encoder.reset()
+            self._fresh = True
+        self._blocks.clear()
+        self._held.clear()
+
+    def feed(self, pcm: bytes) -> list[Frame]:
+        """Take audio of any length, odd ones too (s16le, mono, 16 kHz); return the frames that are full."""
+        self._held += self._blocks.feed(pcm)
+        if self._encoder is not None:
+            return self._cut(FRAME_BYTES, self._opus_frame)
+        if self._vowel:
+            return self._cut(FRAME_BYTES, self._pcm_frame)
+        return [*self._cut(PCM_MAX, self._pcm_frame), *self._rest()]
+
+    def flush(self) -> list[Frame]:
+        """End the sentence (EndAudio): the tail, padded with silence to 120 ms for Opus, as it is for PCM.
+
+        An odd last byte is half a sample and is dropped.
+        """
+        self._blocks.clear()
+        if self._encoder is None:
+            return self._rest()
+        if not self._held:
+            return []
+        self._held += bytes(FRAME_BYTES - len(self._held))
+        return self._cut(FRAME_BYTES, self._opus_frame)
+
+    def _cut(self, size: int, make: Callable[[bytes], Frame]) -> list[Frame]:
+        whole = len(self._held) - len(self._held) % size
+        frames = [make(bytes(self._held[at : at + size])) for at in range(0, whole, size)]
+        del self._held[:whole]
+        return frames
+
+    def _rest(self) -> list[Frame]:
+        if not self._held:
+            return []
+        frame = self._pcm_frame(bytes(self._held))
+        self._held.clear()
+        return [frame]
+
+    def _pcm_frame(self, pcm: bytes) -> Frame:
+        return Frame(pcm, vowel_of(pcm) if self._vowel else 0, seconds(pcm))
+
+    def _opus_frame(self, pcm: bytes) -> Frame:
+        assert self._encoder is not None  # only `feed` and `flush` of an Opus framer come here
+        self._fresh = False
+        return Frame(self._encoder.encode(pcm), vowel_of(pcm) if self._vowel else 0, seconds(pcm))

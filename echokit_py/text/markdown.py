@@ -1,0 +1,78 @@
+"""Takes the marks of Markdown and HTML out of a piece of text and leaves its words. Pure and stateless (see speech)."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from echokit_py.text.latex import plain
+
+_TAG_NAMES = (
+    "a|abbr|answer|b|big|blockquote|body|br|button|center|cite|code|col|dd|del|details|div|dl|dt|em|figure|font|footer"
+    "|h[1-6]|head|header|hr|html|i|img|input|ins|kbd|label|li|main|mark|nav|ol|p|pre|q|ruby|rp|rt|s|samp|section|small"
+    "|span|strike|strong|sub|summary|sup|table|tbody|td|tfoot|th|thead|tr|tt|u|ul|var|video|wbr"
+)
+# Attributes must look like attributes: "a<b and c>d" has no tag in it.
+_TAG = re.compile(rf"</?(?:{_TAG_NAMES})(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*\s*/?>", re.IGNORECASE)
+_KEY_NAME = re.compile(r"(?<!\w)<(/?[^\W\d][\w +-]{0,30})>")  # "Press <Enter>"
+
+_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])")
+_LINK_TARGET = re.compile(r"^\s*\[[^\]^][^\]]*\]:\s*\S+.*$", re.MULTILINE)
+_FOOTNOTE = re.compile(
+    r"\[\^[^\]\s]+\]:?|(?<=[^\s\[\]])(?:\[\d{1,3}(?:[,–-]\s*\d{1,3})*\])+|【[^】]{0,40}†[^】]{0,40}】"
+)
+_ADDRESS = re.compile(r"<?\b(?:[a-z][a-z0-9+.-]{1,15}://|www\.|mailto:)[^\s<>\"'`\]}，。；、！？]+>?", re.IGNORECASE)
+_HOST = re.compile(r"(?:[a-z0-9+.-]+://|mailto:)?(?:[^/@]*@)?(?:www\.)?([^/:?#]*)", re.IGNORECASE)
+
+_FORMULA = re.compile(
+    r"\\\((.{1,300}?)\\\)|(?<![\w$\\])\$(?=[^\s$])((?:[^$\n]{0,300}[^\s$\\])?)\$(?![\w$])",
+    re.DOTALL,
+)
+_SMILEY = re.compile(r"(?<!\S)(?:[:;]['’]?-?[)(\[\]DPp]+|<3+|\^_?\^)(?=[\s.,!?]|$)")
+
+_LINE_MARKS = re.compile(r"^\s*(?:>\s*)*(?:#{1,6}(?=\s|$)\s*|(?:[-*+•◦▪‣·●○■□–]\s+)+)?(?:\[[ xX]\]\s+)?", re.MULTILINE)
+_RULE = re.compile(r"^\s*(?:[-*_=]\s*){3,}$|^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$", re.MULTILINE)
+_TABLE_ROW = re.compile(r"^\s*\|(.*?)\|?\s*$", re.MULTILINE)
+
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_TIMES = re.compile(r"(?<=\d)\s?\*\s?(?=\d)|(?<=[\w)]) \* (?=[\w(])")
+_EMPHASIS = re.compile(r"\*+|~~+|`+|(?<![^\W_])_+|_+(?![^\W_])")
+_LONE_HASH = re.compile(r"(?<!\S)#+(?!\S)|(?<!\w)#(?=[^\W\d])")
+
+
+def words_of(text: str) -> str:
+    """Return `text` without its marks; line breaks stay. Blocks of code and formulas and comments are cut out before.
+
+    `text` has no runs of white space (`speech` sees to it): the patterns here would be slow on long ones.
+    """
+    text = _FORMULA.sub(lambda found: plain(found[1] or found[2]), text)
+    text = _without_links(text)
+    text = _TAG.sub(" ", text)
+    text = _KEY_NAME.sub(r"\1", text)
+    text = html.unescape(text)
+    text = _SMILEY.sub(" ", text)
+    text = _LINE_MARKS.sub("", _RULE.sub("", text))
+    text = _TABLE_ROW.sub(_cells, text).replace(" | ", ", ")
+    text = _TIMES.sub(" × ", _ESCAPE.sub(r"\1", text))
+    text = _EMPHASIS.sub("", text)
+    return _LONE_HASH.sub("", text).replace("_", " ").replace("\\", " ")
+
+
+def _without_links(text: str) -> str:
+    """Links keep their text; an address on its own keeps the name of its host: nobody can take down the rest by ear."""
+    text = _FOOTNOTE.sub("", _LINK_TARGET.sub("", text))
+    text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))  # twice: a picture may be the text of a link
+    return _ADDRESS.sub(_host, text)
+
+
+def _host(found: re.Match[str]) -> str:
+    address = found[0].strip("<>")
+    bare = address.rstrip(".,;:!?")
+    while bare.endswith(")") and bare.count("(") < bare.count(")"):  # the bracket around it
+        bare = bare[:-1].rstrip(".,;:!?")
+    host = _HOST.match(bare)
+    return (host[1] if host else "") + address[len(bare) :]
+
+
+def _cells(found: re.Match[str]) -> str:
+    return ", ".join(cell for cell in (part.strip() for part in found[1].split("|")) if cell)

@@ -1,0 +1,100 @@
+"""Turns a piece of an answer into what a voice may say: no marks, pictures or code. Leaves the text shown alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from echokit_py.text.latex import plain
+from echokit_py.text.markdown import words_of
+
+# Said once in the place of a code block: nobody can follow code by ear, but silence would sound like a fault.
+CODE_NOTE = "Code block."
+
+# Pictures for the eye: emoji and their modifiers, arrows, technical signs, boxes, shapes, dingbats. Not the digits
+# in circles, which are numbers.
+_PICTURES = re.compile(
+    "[\u2190-\u21ff\u2300-\u23ff\u2500-\u2775\u2794-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299"
+    "\U0001f000-\U0001f0ff\U0001f10d-\U0001faff\U000e0020-\U000e007f\ufe00-\ufe0f\u20e3]+"
+)
+# Joiners shape letters in Persian and in the scripts of India; elsewhere they glue emoji together.
+_JOINERS = re.compile("(?<![\u0600-\u0dff])[\u200c\u200d]+")
+# Controls, surrogates, private use, soft hyphens, and invisible marks of direction and joining.
+_UNSPEAKABLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff"
+    "\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]+"
+)
+_EMPTY_BRACKETS = re.compile(r"\(\s*\)|\[\s*\]|（\s*）|【\s*】")
+_DRAWN_LINE = re.compile(r"[-=_~]{3,}")
+_SPACE_BEFORE_MARK = re.compile(r"\s+([,.;:!?…]+)(?=\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Something that may span pieces: from `opening` to `closing`."""
+
+    closing: re.Pattern[str]
+    is_formula: bool = False
+    note: str = ""
+
+
+_OPENING = re.compile(
+    r"(?P<fence>```+)|^\s*(?P<tildes>~~~+)|(?P<dollars>\$\$)|(?P<bracket>\\\[)|(?P<comment><!--)", re.M
+)
+_BLOCKS = {
+    "fence": _Block(re.compile(r"```+"), note=CODE_NOTE),
+    "tildes": _Block(re.compile(r"^\s*~~~+", re.M), note=CODE_NOTE),
+    "dollars": _Block(re.compile(r"\$\$"), is_formula=True),
+    "bracket": _Block(re.compile(r"\\\]"), is_formula=True),
+    "comment": _Block(re.compile("-->")),
+}
+
+
+class SpeechFilter:
+    """Filters the pieces of one answer in their order: remembers that a block of code or a formula is open."""
+
+    def __init__(self) -> None:
+        self._block: _Block | None = None
+
+    def speakable(self, piece: str) -> str:
+        """Return what may be spoken of `piece`, "" when nothing in it has a letter or a digit."""
+        parts: list[str] = []
+        piece = "\n".join(filter(None, (" ".join(line.split()) for line in piece.splitlines())))
+        while piece:
+            piece = self._inside(piece, parts) if self._block else self._outside(piece, parts)
+        text = " ".join(part for part in map(_tidy, parts) if part)
+        return text if any(char.isalnum() for char in text) else ""
+
+    def _outside(self, piece: str, parts: list[str]) -> str:
+        """Speak up to the next block; return what follows its opening."""
+        opening = _OPENING.search(piece)
+        parts.append(words_of(piece[: opening.start()] if opening else piece))
+        if opening is None:
+            return ""
+        self._block = _BLOCKS[opening.lastgroup or ""]
+        parts.append(self._block.note)
+        return piece[opening.end() :]
+
+    def _inside(self, piece: str, parts: list[str]) -> str:
+        """Pass over the block, or speak it if it is a formula; return what follows its end."""
+        block = self._block
+        assert block is not None  # `speakable` looked
+        closing = block.closing.search(piece)
+        if block.is_formula:
+            parts.append(words_of(plain(piece[: closing.start()] if closing else piece)))
+        if closing is None:
+            return ""
+        self._block = None
+        return piece[closing.end() :]
+
+
+def speakable(piece: str) -> str:
+    """As `SpeechFilter.speakable`, for a text that stands on its own."""
+    return SpeechFilter().speakable(piece)
+
+
+def _tidy(text: str) -> str:
+    text = _JOINERS.sub("", _PICTURES.sub(" ", text))
+    text = _UNSPEAKABLE.sub("", text)
+    text = _EMPTY_BRACKETS.sub(" ", _DRAWN_LINE.sub(" ", text))
+    return _SPACE_BEFORE_MARK.sub(r"\1", " ".join(text.split()))
