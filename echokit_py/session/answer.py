@@ -53,7 +53,7 @@ async def answer(turn: Turn, history: History, services: Services, on_audio: Cal
         async with ending(pieces):
             step = await think(history.render(), pieces, services, turn.record)
             if not turn.over:
-                history.add_step(step.text, step.calls)
+                history.add_step(step.text, step.calls, step.reasoning)
 
     async with alongside(ask(), "thinking") as thinking:
         await Speaker(turn, services, on_audio).run(pieces)

@@ -1,0 +1,142 @@
+"""Decides from speech probabilities where an utterance begins and ends. Knows no audio, no model and no clock.
+
+Time is counted in frames of `FRAME_MS`, so that a late packet or a slow machine never shortens a pause.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from echokit_py.config.settings import VadSettings
+from echokit_py.vad.base import FRAME_SECONDS
+
+# Whole milliseconds add up exactly, which 0.032 s does not.
+FRAME_MS = round(FRAME_SECONDS * 1000)
+
+# The board gives up when it has heard nothing from us for 10 s, and sends 512 ms at a time: 8 s leave it time to
+# hear that nobody spoke. (The Rust server waits 5 s, too short for someone who thinks before asking.)
+NO_SPEECH_MS = 8_000
+
+
+class EndpointEvent(StrEnum):
+    """What a frame brought about. The value names it in logs."""
+
+    SPEECH_STARTED = "speech_started"  # the first speech of the utterance; it may still prove to be noise
+    SPEECH_PAUSED = "speech_paused"  # max_silence_duration_ms without speech: what was said so far may be recognised
+    SPEECH_RESUMED = "speech_resumed"  # speech after SPEECH_PAUSED: what was begun then is out of date
+    SPEECH_ENDED = "speech_ended"  # hangover_ms without speech: the utterance is over
+    UTTERANCE_FULL = "utterance_full"  # max_utterance_s from the first speech on: over, though speech goes on
+    NO_SPEECH = "no_speech"  # nobody spoke for NO_SPEECH_MS: over, with nothing to recognise
+
+    @property
+    def ends(self) -> bool:
+        """Whether the utterance is over with this event; frames that follow lead to nothing."""
+        return self in _ENDS
+
+
+_ENDS = frozenset({EndpointEvent.SPEECH_ENDED, EndpointEvent.UTTERANCE_FULL, EndpointEvent.NO_SPEECH})
+
+
+class Endpointer:
+    """The counters of one utterance. Feed it one probability a frame until an event says `ends`.
+
+    - A frame is speech from `threshold` up; once it is, frames down to `exit_threshold` are speech too.
+    - `max_silence_duration_ms` without speech close a segment, shorter silence belongs to it.
+    - Segments of less than `min_speech_duration_ms` together are noise, and forgotten once the hangover has passed. As
+      in the Rust server (src/ai/vad.rs) a segment is counted up to where it closes, with the silence that closes it: at
+      400 and 200 ms six frames of speech (192 ms) are a word, five are noise. ("Hello." has twelve, "Stop." fifteen.)
+    - The hangover is counted from the last speech on. One shorter than `max_silence_duration_ms` is as long as that.
+    """
+
+    def __init__(self, settings: VadSettings) -> None:
+        self._threshold = settings.threshold
+        self._exit_threshold = settings.exit_threshold
+        self._min_speech = settings.min_speech_duration_ms
+        self._max_silence = settings.max_silence_duration_ms
+        self._hangover = max(settings.hangover_ms, settings.max_silence_duration_ms)
+        self._max_utterance = round(settings.max_utterance_s * 1000)
+        # All in ms from the first frame on.
+        self._now = 0
+        self._start: int | None = None
+        self._end = 0
+        self._speech = 0
+        self._counted = 0
+        self._speaking = False
+        self._closed = False
+        self._over = False
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of audio taken in."""
+        return self._now / 1000
+
+    @property
+    def in_speech(self) -> bool:
+        """Whether a segment of speech is open: the last speech is less than `max_silence_duration_ms` ago."""
+        return self._start is not None and not self._closed
+
+    @property
+    def speech_seconds(self) -> float:
+        """Seconds of frames that were speech, pauses left out; what was dropped as noise is not in it."""
+        return self._speech / 1000
+
+    @property
+    def speech_span(self) -> tuple[float, float] | None:
+        """Where the first speech begins and the last ends, in seconds from the first frame on; None without speech.
+
+        It holds speech that is still too short to count; it becomes None when that is dropped as noise.
+        """
+        return None if self._start is None else (self._start / 1000, self._end / 1000)
+
+    def feed(self, probability: float) -> EndpointEvent | None:
+        """Take the speech probability (0..1) of the next frame; return what it brought about."""
+        if self._over:
+            return None
+        self._now += FRAME_MS
+        self._speaking = probability >= (self._exit_threshold if self._speaking else self._threshold)
+        event = self._on_speech() if self._speaking else self._on_silence()
+        if self._start is not None and self._now - self._start >= self._max_utterance:
+            event = event if event is not None and event.ends else EndpointEvent.UTTERANCE_FULL
+        self._over = event is not None and event.ends
+        return event
+
+    def _on_speech(self) -> EndpointEvent | None:
+        event = None
+        if self._start is None:
+            self._start = self._now - FRAME_MS
+            event = EndpointEvent.SPEECH_STARTED
+        elif self._closed and self._enough:
+            event = EndpointEvent.SPEECH_RESUMED
+        self._closed = False
+        self._speech += FRAME_MS
+        self._counted += FRAME_MS
+        self._end = self._now
+        return event
+
+    def _on_silence(self) -> EndpointEvent | None:
+        if self._start is None:
+            return self._while_nobody_speaks()
+        silence = self._now - self._end
+        if not self._closed:
+            self._counted += FRAME_MS
+            self._closed = silence >= self._max_silence
+            if self._closed and silence < self._hangover and self._enough:
+                return EndpointEvent.SPEECH_PAUSED
+        if silence < self._hangover:
+            return None
+        if self._enough:
+            return EndpointEvent.SPEECH_ENDED
+        self._drop_noise()
+        return self._while_nobody_speaks()
+
+    @property
+    def _enough(self) -> bool:
+        return self._counted >= self._min_speech
+
+    def _drop_noise(self) -> None:
+        self._start = None
+        self._speech = self._counted = 0
+        self._closed = False
+
+    def _while_nobody_speaks(self) -> EndpointEvent | None:
+        return EndpointEvent.NO_SPEECH if self._now >= NO_SPEECH_MS else None

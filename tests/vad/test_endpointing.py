@@ -1,0 +1,197 @@
+"""Endpointing on made-up probabilities: each option, each event, and what holds for every sequence."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echokit_py.config.settings import VadSettings
+from echokit_py.vad.base import FRAME_SECONDS
+from echokit_py.vad.endpointing import FRAME_MS, NO_SPEECH_MS, Endpointer, EndpointEvent
+
+STARTED = EndpointEvent.SPEECH_STARTED
+PAUSED = EndpointEvent.SPEECH_PAUSED
+RESUMED = EndpointEvent.SPEECH_RESUMED
+ENDED = EndpointEvent.SPEECH_ENDED
+FULL = EndpointEvent.UTTERANCE_FULL
+NO_SPEECH = EndpointEvent.NO_SPEECH
+
+SPEECH, SILENCE = 0.9, 0.01
+
+Run = tuple[float, int]
+"""A probability and for how many frames it comes."""
+
+
+def feed(endpointer: Endpointer, *runs: Run) -> list[tuple[EndpointEvent, int]]:
+    """The events of the runs, each with the frame of these runs (from 1) that brought it."""
+    probabilities = [probability for probability, frames in runs for _ in range(frames)]
+    events = [(endpointer.feed(probability), frame) for frame, probability in enumerate(probabilities, 1)]
+    return [(event, frame) for event, frame in events if event is not None]
+
+
+def listen(*runs: Run, **settings: float) -> list[tuple[EndpointEvent, int]]:
+    return feed(Endpointer(VadSettings.model_validate(settings)), *runs)
+
+
+def test_a_frame_is_32_ms() -> None:
+    assert FRAME_MS == 32
+    assert FRAME_MS / 1000 == FRAME_SECONDS
+
+
+def test_an_utterance_ends_when_the_hangover_has_passed_since_its_last_speech() -> None:
+    # 200 ms are 7 frames, 500 ms are 16.
+    assert listen((SILENCE, 10), (SPEECH, 30), (SILENCE, 40)) == [(STARTED, 11), (PAUSED, 47), (ENDED, 56)]
+
+
+def test_after_the_end_nothing_more_happens() -> None:
+    endpointer = Endpointer(VadSettings())
+    feed(endpointer, (SPEECH, 30), (SILENCE, 16))
+    span = endpointer.speech_span
+    assert feed(endpointer, (SPEECH, 3000), (SILENCE, 3000)) == []
+    assert endpointer.speech_span == span
+    assert endpointer.elapsed == pytest.approx(46 * FRAME_SECONDS)
+
+
+def test_a_pause_below_the_hangover_does_not_end_it() -> None:
+    assert listen((SPEECH, 30), (SILENCE, 15), (SPEECH, 30), (SILENCE, 16)) == [
+        (STARTED, 1),
+        (PAUSED, 37),
+        (RESUMED, 46),
+        (PAUSED, 82),
+        (ENDED, 91),
+    ]
+
+
+def test_a_pause_below_the_allowed_silence_is_no_event() -> None:
+    assert listen((SPEECH, 30), (SILENCE, 6), (SPEECH, 30)) == [(STARTED, 1)]
+
+
+@pytest.mark.parametrize(("hangover", "frames"), [(0, 7), (200, 7), (224, 7), (225, 8), (1000, 32)])
+def test_the_hangover_is_at_least_the_allowed_silence(hangover: int, frames: int) -> None:
+    events = listen((SPEECH, 30), (SILENCE, 100), hangover_ms=hangover)
+    assert events[-1] == (ENDED, 30 + frames)
+    assert ((PAUSED, 37) in events) == (frames > 7)
+
+
+def test_no_silence_allowed_ends_with_the_first_frame_without_speech() -> None:
+    assert listen((SPEECH, 30), (SILENCE, 9), max_silence_duration_ms=0, hangover_ms=0) == [(STARTED, 1), (ENDED, 31)]
+
+
+def test_speech_starts_at_the_threshold_and_lasts_down_to_the_exit_threshold() -> None:
+    assert listen((0.49, 50)) == []
+    assert listen((0.5, 1), (0.35, 49), (0.34, 20))[-1] == (ENDED, 66)
+    assert listen((0.8, 30), (0.2, 20), threshold=0.8, neg_threshold=0.2) == [(STARTED, 1)]
+
+
+def test_after_a_silent_frame_speech_must_reach_the_threshold_again() -> None:
+    assert listen((SPEECH, 30), (SILENCE, 1), (0.45, 30))[-1] == (ENDED, 46)
+
+
+@pytest.mark.parametrize(("frames", "heard"), [(1, False), (5, False), (6, True), (12, True)])
+def test_a_word_needs_min_speech_with_the_silence_that_closes_it(frames: int, heard: bool) -> None:
+    # 400 ms are 13 frames, 7 of which may be the closing silence.
+    events = listen((SPEECH, frames), (SILENCE, 16))
+    assert events == ([(STARTED, 1), (PAUSED, frames + 7), (ENDED, frames + 16)] if heard else [(STARTED, 1)])
+
+
+def test_noise_is_forgotten_and_listening_goes_on() -> None:
+    endpointer = Endpointer(VadSettings())
+    assert feed(endpointer, (SPEECH, 2), (SILENCE, 15)) == [(STARTED, 1)]
+    assert endpointer.speech_span == (0, 2 * FRAME_SECONDS)
+    assert feed(endpointer, (SILENCE, 1)) == []
+    assert endpointer.speech_span is None
+    assert endpointer.speech_seconds == 0
+    assert feed(endpointer, (SPEECH, 2), (SILENCE, 16), (SPEECH, 20), (SILENCE, 16)) == [
+        (STARTED, 1),
+        (STARTED, 19),
+        (PAUSED, 45),
+        (ENDED, 54),
+    ]
+    assert endpointer.speech_seconds == pytest.approx(20 * FRAME_SECONDS)
+
+
+def test_short_sounds_with_short_pauses_add_up() -> None:
+    # "No. No. No.": each alone would be too little.
+    assert listen((SPEECH, 4), (SILENCE, 10), (SPEECH, 4), (SILENCE, 16)) == [(STARTED, 1), (PAUSED, 25), (ENDED, 34)]
+
+
+def test_what_was_too_short_to_pause_does_not_resume() -> None:
+    assert listen((SPEECH, 2), (SILENCE, 10), (SPEECH, 2)) == [(STARTED, 1)]
+
+
+def test_nobody_speaks() -> None:
+    frames = NO_SPEECH_MS // FRAME_MS
+    assert listen((SILENCE, 1000)) == [(NO_SPEECH, frames)]
+    assert listen((0.45, 1000)) == [(NO_SPEECH, frames)]
+
+
+def test_noise_alone_ends_the_turn() -> None:
+    assert [event for event, _ in listen(*[(SPEECH, 3), (SILENCE, 20)] * 30)].count(NO_SPEECH) == 1
+
+
+def test_speech_in_the_last_moment_is_heard_out() -> None:
+    frames = NO_SPEECH_MS // FRAME_MS
+    events = listen((SILENCE, frames - 1), (SPEECH, 30), (SILENCE, 16))
+    assert events == [(STARTED, frames), (PAUSED, frames + 36), (ENDED, frames + 45)]
+
+
+def test_noise_in_the_last_moment_ends_when_it_is_known_to_be_noise() -> None:
+    frames = NO_SPEECH_MS // FRAME_MS
+    assert listen((SILENCE, frames - 1), (SPEECH, 2), (SILENCE, 20)) == [(STARTED, frames), (NO_SPEECH, frames + 17)]
+
+
+def test_an_utterance_has_a_longest_length_from_its_first_speech_on() -> None:
+    # 2 s are 63 frames.
+    assert listen((SILENCE, 100), (SPEECH, 500), max_utterance_s=2) == [(STARTED, 101), (FULL, 163)]
+    assert listen(*[(SPEECH, 20), (SILENCE, 10)] * 9, max_utterance_s=2)[-1] == (FULL, 63)
+
+
+def test_the_longest_length_in_the_last_frame_of_the_hangover_is_an_ordinary_end() -> None:
+    assert listen((SPEECH, 47), (SILENCE, 40), max_utterance_s=2)[-1] == (ENDED, 63)
+
+
+def test_where_the_speech_is() -> None:
+    endpointer = Endpointer(VadSettings())
+    assert endpointer.speech_span is None
+    assert not endpointer.in_speech
+    feed(endpointer, (SILENCE, 10), (SPEECH, 20), (SILENCE, 6))
+    assert endpointer.in_speech
+    feed(endpointer, (SILENCE, 1))
+    assert not endpointer.in_speech
+    feed(endpointer, (SPEECH, 5), (SILENCE, 16))
+    assert endpointer.speech_span == pytest.approx((0.32, 42 * FRAME_SECONDS))
+    assert endpointer.speech_seconds == pytest.approx(25 * FRAME_SECONDS)
+    assert endpointer.elapsed == pytest.approx(58 * FRAME_SECONDS)
+
+
+probabilities = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.34, 0.35, 0.49, 0.5, 1.0]), st.integers(1, 40)), min_size=1, max_size=60
+)
+
+
+@given(probabilities, st.integers(0, 800), st.integers(0, 800), st.integers(0, 800))
+def test_for_every_sequence(runs: list[Run], min_speech: int, max_silence: int, hangover: int) -> None:
+    settings = VadSettings(
+        min_speech_duration_ms=min_speech, max_silence_duration_ms=max_silence, hangover_ms=hangover, max_utterance_s=20
+    )
+    endpointer = Endpointer(settings)
+    events = [event for event, _ in feed(endpointer, *runs)]
+    ends = [event for event in events if event.ends]
+    assert len(ends) <= 1
+    assert ends == events[len(events) - len(ends) :]
+    # Pauses and resumptions alternate, and begin with a pause.
+    changes = [event for event in events if event in (PAUSED, RESUMED)]
+    assert all(event is (PAUSED, RESUMED)[place % 2] for place, event in enumerate(changes))
+    match ends:
+        case [EndpointEvent.NO_SPEECH]:
+            assert endpointer.speech_span is None
+        case [end]:
+            assert endpointer.speech_span is not None
+            silence = endpointer.elapsed - endpointer.speech_span[1]
+            if end is ENDED:
+                assert silence * 1000 >= max(hangover, max_silence) - 0.001
+            assert endpointer.elapsed - endpointer.speech_span[0] <= 20.001
+        case _:
+            frames = sum(frames for _, frames in runs)
+            assert endpointer.elapsed == pytest.approx(frames * FRAME_SECONDS)
