@@ -105,7 +105,7 @@ class FasterWhisperAsr(Section):
     prompt: str = ""
     device: Literal["cpu", "cuda", "auto"] = "cpu"
     compute_type: str = "int8"
-    cpu_threads: Annotated[int, Strict(), Field(ge=1, le=64)] = 1
+    cpu_threads: Annotated[int, Strict(), Field(ge=0, le=64)] = 0
     num_workers: Annotated[int, Strict(), Field(ge=1, le=64)] = 2
     beam_size: Annotated[int, Strict(), Field(ge=1, le=10)] = 1
     vad: VadSettings = VadSettings()

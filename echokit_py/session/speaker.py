@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from echokit_py.audio.framer import Frame, Framer
-from echokit_py.audio.pcm import BYTES_PER_SECOND
+from echokit_py.audio.opus import FRAME_BYTES
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.session.journal import Mark
 from echokit_py.session.services import Services
@@ -21,8 +21,10 @@ from echokit_py.session.watchdog import watched
 from echokit_py.text.speech import SpeechFilter
 
 CLIPS_AHEAD = 2
-# Audio of a clip that waits for its turn, in pieces of at most a second: 16 s, 500 kB, then synthesis waits.
-PIECES_AHEAD = 16
+# Audio is framed two Opus packets at a time, so that the first is out while the rest of a long sentence is encoded.
+PIECE_BYTES = 2 * FRAME_BYTES
+# Audio of a clip that waits for its turn: 15 s, 500 kB, then synthesis waits.
+PIECES_AHEAD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class Speaker:
 
     @staticmethod
     async def _fill(clip: _Clip, pcm: bytes) -> None:
-        for start in range(0, len(pcm), BYTES_PER_SECOND):
-            await clip.audio.put(pcm[start : start + BYTES_PER_SECOND])
+        for start in range(0, len(pcm), PIECE_BYTES):
+            await clip.audio.put(pcm[start : start + PIECE_BYTES])
         await clip.audio.put(None)
 
     async def _synthesize(self, pieces: asyncio.Queue[str | None], clips: asyncio.Queue[_Clip | None]) -> None:
@@ -80,10 +82,10 @@ class Speaker:
         heard = watched(audio, Stage.TTS, limits.first_byte_s, limits.between_bytes_s)
         async with ending(clip.audio), aclosing(heard):
             async for pcm in heard:
-                for start in range(0, len(pcm), BYTES_PER_SECOND):
+                for start in range(0, len(pcm), PIECE_BYTES):
                     record.mark(Mark.TTS_FIRST)
                     empty = False
-                    await clip.audio.put(pcm[start : start + BYTES_PER_SECOND])
+                    await clip.audio.put(pcm[start : start + PIECE_BYTES])
             if empty:
                 raise BackendError(Stage.TTS, ErrorKind.BAD_ANSWER, "the speech service sent no audio")
 
@@ -106,5 +108,5 @@ class Speaker:
         return begun
 
     async def _frames(self, make: Callable[..., list[Frame]], *pcm: bytes) -> list[Frame]:
-        # Opus takes up to 1 ms a packet, a second of audio 8 ms: too long for the event loop.
+        # Opus and the mouth's shape take 1 to 2 ms a packet: too long for the event loop.
         return await asyncio.get_running_loop().run_in_executor(self._services.encoder, make, *pcm)

@@ -37,7 +37,7 @@ history = 2
 sys_prompts = [{ role = "system", content = "You are a helpful assistant. Answer in one short sentence." }]
 
 [llm.extra]
-max_tokens = 60
+max_tokens = 40
 temperature = 0
 """
 
@@ -70,6 +70,14 @@ class Voices:
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
     config = tmp_path_factory.mktemp("e2e") / "config.toml"
     config.write_text(CONFIG)
+    async with ServerProcess(config) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def patient_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
+    config = tmp_path_factory.mktemp("patient") / "config.toml"
+    config.write_text(CONFIG + "\n[asr.vad]\nhangover_ms = 1200\n")
     async with ServerProcess(config) as running:
         yield running
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -33,14 +33,27 @@ def silence(seconds: float) -> bytes:
     return QUIET * int(seconds * 16_000)
 
 
+async def obstacle(gate: asyncio.Event | None, stubborn_s: float, error: BaseException | None) -> None:
+    """What stands in a provider's way: wait for `gate` (going on for `stubborn_s` seconds after a cancellation, which
+    is then forgotten), then raise `error`."""
+    try:
+        if gate is not None:
+            await gate.wait()
+    except asyncio.CancelledError:
+        if not stubborn_s:
+            raise
+        await asyncio.sleep(stubborn_s)
+    if error is not None:
+        raise error
+
+
 class _LevelStream:
     def __init__(self, vad: ScriptedVad) -> None:
         self._vad = vad
         self._rest = b""
 
     async def feed(self, pcm: bytes) -> list[float]:
-        if self._vad.error is not None:
-            raise self._vad.error
+        await obstacle(self._vad.gate, self._vad.stubborn_s, self._vad.error)
         self._rest += pcm
         whole = len(self._rest) // 1024
         frames = [self._rest[at * 1024 : at * 1024 + 1024] for at in range(whole)]
@@ -50,9 +63,11 @@ class _LevelStream:
 
 @dataclass
 class ScriptedVad:
-    """Loud is speech."""
+    """Loud is speech. Waits for `gate`, raises `error`."""
 
-    error: BackendError | None = None
+    error: BaseException | None = None
+    gate: asyncio.Event | None = None
+    stubborn_s: float = 0.0
 
     def stream(self) -> _LevelStream:
         return _LevelStream(self)
@@ -69,15 +84,14 @@ class ScriptedAsr:
     text: str = "What time is it?"
     error: BaseException | None = None
     gate: asyncio.Event | None = None
+    stubborn_s: float = 0.0
     heard: list[bytes] = field(default_factory=list)
 
     async def transcribe(self, pcm: bytes) -> Transcript:
         self.heard.append(pcm)
-        if self.gate is not None:
-            await self.gate.wait()
-        if self.error is not None:
-            raise self.error
-        return Transcript(self.text)
+        text = self.text
+        await obstacle(self.gate, self.stubborn_s, self.error)
+        return Transcript(text)
 
     async def start(self) -> None: ...
 
@@ -92,9 +106,10 @@ class ScriptedLlm:
     """Streams `deltas`, then raises `error` or ends; waits for `gate` before the delta of that number."""
 
     deltas: Sequence[str] = ("It is ", "noon. ", "Enjoy your ", "lunch.")
-    error: BackendError | None = None
+    error: BaseException | None = None
     gate: asyncio.Event | None = None
     gate_at: int = 0
+    stubborn_s: float = 0.0
     asked: list[list[Message]] = field(default_factory=list)
     running: int = 0
 
@@ -103,11 +118,10 @@ class ScriptedLlm:
         self.running += 1
         try:
             for number, delta in enumerate(self.deltas):
-                if self.gate is not None and number == self.gate_at:
-                    await self.gate.wait()
+                if number == self.gate_at:
+                    await obstacle(self.gate, self.stubborn_s, None)
                 yield TextDelta(delta)
-            if self.error is not None:
-                raise self.error
+            await obstacle(None, 0, self.error)
             yield Step("".join(self.deltas), "", "stop")
         finally:
             self.running -= 1
@@ -122,11 +136,13 @@ class ScriptedLlm:
 
 @dataclass
 class ScriptedTts:
-    """Speaks a tenth of a second a character; `fails` says for which text it raises `error`."""
+    """Speaks a tenth of a second a character; `fails` says for which text it waits for `gate` and raises `error`."""
 
     seconds_per_character: float = 0.1
-    error: BackendError | None = None
+    error: BaseException | None = None
     fails: Callable[[str], bool] = lambda text: True
+    gate: asyncio.Event | None = None
+    stubborn_s: float = 0.0
     empty: bool = False
     spoken: list[str] = field(default_factory=list)
     running: int = 0
@@ -135,8 +151,8 @@ class ScriptedTts:
         self.spoken.append(text)
         self.running += 1
         try:
-            if self.error is not None and self.fails(text):
-                raise self.error
+            if self.fails(text):
+                await obstacle(self.gate, self.stubborn_s, self.error)
             if not self.empty:
                 yield speech(self.seconds_per_character * len(text))
         finally:
@@ -162,10 +178,12 @@ class Scripted:
 
 
 @contextmanager
-def scripted(timeouts: Timeouts | None = None, hello: bytes = b"", history_turns: int = 10) -> Iterator[Scripted]:
+def scripted(
+    timeouts: Timeouts | None = None, hello: bytes = b"", history_turns: int = 10, encoder: Executor | None = None
+) -> Iterator[Scripted]:
     """Scripted providers in services with the default settings."""
     vad, asr, llm, tts = ScriptedVad(), ScriptedAsr(), ScriptedLlm(), ScriptedTts()
-    with ThreadPoolExecutor(1) as encoder:
+    with encoder or ThreadPoolExecutor(1) as encoder:
         services = Services(
             vad=vad,
             asr=asr,
