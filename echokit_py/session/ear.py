@@ -76,10 +76,14 @@ class Ear:
                 return _MEANING[event]
         return None
 
-    def utterance(self) -> bytes:
-        """The audio from LEAD_S before the first speech on; b"" when there was no speech."""
+    def utterance(self, last_s: float | None = None) -> bytes:
+        """The audio from LEAD_S before the first speech on, or its last seconds; b"" when there was no speech."""
         span = self._frames.speech_span
         if span is None:
             return b""
+        end = len(self._audio) // 2 * 2
         start = max(0, int((span[0] - LEAD_S) * SAMPLE_RATE)) * 2
-        return bytes(self._audio[start : len(self._audio) // 2 * 2])
+        if last_s is not None:
+            start = max(start, end - int(last_s * SAMPLE_RATE) * 2)
+        with memoryview(self._audio) as audio:  # one copy of what may be 2 MB
+            return bytes(audio[start:end])

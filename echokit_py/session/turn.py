@@ -29,8 +29,11 @@ class Turn:
     record: TurnRecord
     playout: Playout = field(default_factory=Playout)
     deadline: asyncio.Timeout | None = None
+    question: str = ""
     over: bool = False
     spoke: bool = False
+    in_audio: bool = False  # a StartAudio is queued, its EndAudio not yet
+    delivered: bool = False  # all of it, EndResponse too, was written to the device
 
     def send(self, event: ServerEvent, on_sent: Callable[[], None] | None = None) -> None:
         """Queue an event of the turn. Raises CancelledError when the turn is over, OutboxClosed."""
@@ -41,7 +44,7 @@ class Turn:
     def start_audio(self, text: str, kept: str) -> None:
         """Begin a sentence: `text` is displayed, `kept` is what the history keeps of it as far as it is heard."""
         self.send(StartAudio(text), on_sent=lambda: self.playout.begin(kept))
-        self.spoke = True
+        self.spoke = self.in_audio = True
         self.record.mark(Mark.AUDIO_QUEUED)
 
     async def send_audio(self, frame: Frame) -> None:
@@ -56,6 +59,13 @@ class Turn:
     def end_audio(self) -> None:
         """End the sentence."""
         self.send(EndAudio(), on_sent=self.playout.end)
+        self.in_audio = False
+
+    def break_off_audio(self) -> None:
+        """End a sentence that will not be completed: the turn's deadline or a fault came in its middle."""
+        if self.in_audio:
+            self.send(EndAudio())
+            self.in_audio = False
 
     def _sent(self, seconds: float) -> None:
         self.record.mark(Mark.AUDIO_SENT)
