@@ -233,8 +233,12 @@ class Session:
         self._history.begin_turn(turn.question)
 
         async def work() -> Input:
-            await answer(turn, self._history, self._services, lambda: self._on(Input.AUDIO_READY, turn))
+            await answer(turn, self._history, self._services, ready)
             return Input.FINISHED
+
+        def ready() -> None:
+            if not turn.spoke:  # it is called for every sentence
+                self._on(Input.AUDIO_READY, turn)
 
         self._begin(turn, work)
 

@@ -23,13 +23,18 @@ async def stop(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 async def gone(tasks: Iterable[asyncio.Task[Any]]) -> set[asyncio.Task[Any]]:
-    """Wait until cancelled tasks are gone, at most CANCEL_LIMIT_S; return those that aren't, named in the log."""
+    """Wait until cancelled tasks are gone, at most CANCEL_LIMIT_S; return those that aren't, named in the log.
+
+    These are cancelled once more: mostly some library took the first CancelledError for its own.
+    """
     pending = {task for task in tasks if not task.done()}
     if not pending:
         return set()
     _, stuck = await asyncio.wait(pending, timeout=CANCEL_LIMIT_S)
     for task in stuck:
         log.error("task %s ignores its cancellation and is left behind", task.get_name())
+        task.add_done_callback(_look)
+        task.cancel()
     return stuck
 
 
@@ -44,12 +49,17 @@ def cancelled_from_outside() -> bool:
 async def alongside(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[asyncio.Task[None]]:
     """Run `work` while the block runs; it is stopped when the block is left. To see its errors, await the task."""
     task = asyncio.create_task(work, name=name)
+    task.add_done_callback(_look)  # the block awaits it, or has left for an error of its own
     try:
         yield task
     finally:
         await stop([task])
-        if task.done() and not task.cancelled():
-            task.exception()  # seen: the block has awaited it, or left for an error of its own
+
+
+def _look(task: asyncio.Task[Any]) -> None:
+    """Take note of a task's error, so that asyncio doesn't report it as one that nobody saw."""
+    if not task.cancelled():
+        task.exception()
 
 
 @asynccontextmanager

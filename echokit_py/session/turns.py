@@ -32,7 +32,7 @@ class Input(Enum):
     NOTHING_SAID = auto()  # noise only, or the microphone fell silent
     HEARD = auto()  # the recogniser understood something
     HEARD_NOTHING = auto()
-    AUDIO_READY = auto()  # the first audio of a sentence of the answer
+    AUDIO_READY = auto()  # the first audio of the answer
     FINISHED = auto()  # the answer or the apology is out
     FAILED = auto()
     GONE = auto()  # the device disconnected, or another connection took over
@@ -82,7 +82,6 @@ TABLE: Mapping[tuple[Phase, Input], Row] = MappingProxyType(
         (_P.THINKING, _I.FINISHED): (_P.IDLE, (_A.END_RESPONSE,)),
         (_P.THINKING, _I.FAILED): (_P.APOLOGISING, (_A.APOLOGISE,)),
         **_interruptible(_P.SPEAKING),
-        (_P.SPEAKING, _I.AUDIO_READY): (_P.SPEAKING, ()),  # each further sentence
         (_P.SPEAKING, _I.FINISHED): (_P.IDLE, (_A.END_RESPONSE,)),
         (_P.SPEAKING, _I.FAILED): (_P.APOLOGISING, (_A.APOLOGISE,)),
         **_interruptible(_P.APOLOGISING),
