@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer, make_mocked_request
+from aiohttp.test_utils import make_mocked_request
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -21,6 +21,7 @@ from echokit_py.session.devices import Devices
 from firmware_protocol.codec import decode_event
 from firmware_protocol.events import EndResponse, EndVad, HelloEnd, HelloStart, ServerEvent
 from tests.fakes.providers import Scripted, scripted, silence, speech
+from tests.server.running_app import RunningApp
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Running:
     """A server on a loopback port."""
 
     made: Scripted
-    server: TestServer
+    server: RunningApp
     devices: Devices
     readiness: app.Readiness
 
@@ -46,8 +47,7 @@ async def running() -> AsyncIterator[Running]:
         readiness.ready.set()
         devices = Devices(made.services, limit=3)
         origins = Origins(["https://friend.example"])
-        server = TestServer(app.build(devices, made.services.journal, readiness, origins), host="127.0.0.1")
-        await server.start_server()
+        server = await RunningApp.start(app.build(devices, made.services.journal, readiness, origins))
         yield Running(made, server, devices, readiness)
         await server.close()
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestServer
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
@@ -21,6 +20,7 @@ from echokit_py.session.devices import Devices
 from firmware_protocol.codec import decode_event
 from firmware_protocol.events import ASR, EndAudio, EndResponse, EndVad, ServerEvent, StartAudio
 from tests.fakes.providers import Scripted, scripted, silence, speech
+from tests.server.running_app import RunningApp
 
 DEVICES = 8
 ROUNDS = 6
@@ -36,9 +36,7 @@ async def running(caplog: pytest.LogCaptureFixture) -> AsyncIterator[tuple[Scrip
         readiness = app.Readiness()
         readiness.ready.set()
         devices = Devices(made.services)
-        server = TestServer(app.build(devices, made.services.journal, readiness, Origins()), host="127.0.0.1")
-        await server.start_server()
-        assert server.port is not None
+        server = await RunningApp.start(app.build(devices, made.services.journal, readiness, Origins()))
         yield made, devices, server.port
         await server.close()
     gc.collect()
