@@ -73,6 +73,10 @@ async def _load(readiness: app.Readiness, work: Coroutine[None, None, None], sto
         readiness.failure = "; ".join(str(error) for error in _leaves(group))
         log.error("the server can't start: %s", readiness.failure)
         stop.set()
+    except* Exception:  # a fault of ours, or of a provider from another package
+        readiness.failure = "a fault of this server while its models were loaded"
+        log.exception("the server can't start: %s", readiness.failure)
+        stop.set()
     else:
         readiness.ready.set()
         log.info("ready")
@@ -87,7 +91,10 @@ def _leaves(group: BaseExceptionGroup[EchoKitError]) -> list[EchoKitError]:
 
 async def _revoice(readiness: app.Readiness, known: dict[str, Apology], tts: Tts) -> None:
     await readiness.ready.wait()
-    await apologies.revoice(known, tts)
+    try:
+        await apologies.revoice(known, tts)
+    except Exception:  # a fault in a provider: the packaged audio stays, and the log says so now, not at the end
+        log.exception("apologies keep their packaged voice")
 
 
 async def _finish(task: asyncio.Task[None]) -> None:

@@ -64,7 +64,7 @@ class Playout:
         if share >= 1 and sentence.complete:
             return sentence.text + " "
         # Not yet complete means that more audio was to come: then the written part is less than all of the text,
-        # and counting it as all would claim too much. The words are cut at a space, or per character without spaces.
+        # and counting it as all would claim too much. Cut at spaces, or per character in scripts that have none.
         words = re.findall(r"\S+\s*|\s+", sentence.text)
-        units = words if len(words) > 1 else list(sentence.text)
+        units = words if len(words) > 1 or sentence.text.isascii() else list(sentence.text)
         return "".join(units[: int(len(units) * min(share, 1.0) * (1.0 if sentence.complete else 0.9))])

@@ -47,3 +47,15 @@ async def test_a_model_that_is_missing_ends_the_server(caplog: pytest.LogCapture
     assert await serve(settings) == 1
     assert "the server can't start: " in caplog.text
     assert "no-such-model" in caplog.text
+
+
+async def test_a_provider_with_a_fault_ends_the_server(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("echokit_py.commands.serve.start", fail)
+    settings = parse(MINIMAL, "config.toml").settings.model_copy(update={"addr": "127.0.0.1:0"})
+    assert await serve(settings) == 1
+    assert "a fault of this server while its models were loaded" in caplog.text

@@ -19,7 +19,7 @@ from tests.fakes.faults import Fault
 from tests.fakes.speech_server import SpeechServer
 from tests.server_process import ServerProcess
 
-pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
 
 QUESTION = "What time is it?"
 ANSWER = ("It is noon, so it is time for lunch.", "Enjoy your meal.")

@@ -22,7 +22,8 @@ from tests.e2e.conftest import Voices, load_recording, recordings
 from tests.server_process import ServerProcess
 from tests.words import error_rate, errors, words
 
-pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session")]
+# Several real turns each, on a machine that may be busy with other things.
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(900)]
 
 RECORDINGS = sorted(recordings())
 SUBMITTING = LinkParameters(opus=True, vowel=True)

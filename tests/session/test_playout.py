@@ -89,3 +89,10 @@ def test_an_end_without_a_beginning_changes_nothing() -> None:
     playout = Playout()
     playout.end()
     assert playout.heard(now=1) == ""
+
+
+def test_a_single_word_is_heard_whole_or_not() -> None:
+    playout = Playout()
+    sentence(playout, "Hello.", 1.0, now=0)
+    assert playout.heard(now=0.9) == ""
+    assert playout.heard(now=1) == "Hello."
