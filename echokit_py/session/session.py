@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.llm.history import History
+from echokit_py.llm.ladder import Ladder
 from echokit_py.session import apologies
 from echokit_py.session.answer import answer, apologise, next_input, transcribe
 from echokit_py.session.journal import Mark, TurnRecord
@@ -50,6 +51,7 @@ class Session:
         self.refused: Counter[str] = Counter()  # inputs that the turn table did not hold, for diagnosis
         self._services = services
         self._history = History(services.system, services.few_shot, services.history_turns)
+        self._ladder = Ladder()
         self._state = TurnState()
         self._outbox: Outbox | None = None
         self._link = LinkParameters()
@@ -94,6 +96,7 @@ class Session:
         self._state = TurnState(Phase.IDLE, streaming=link.stream_asr)
         if not link.reconnect:
             self._history.reset()
+            self._ladder.reset()
             self._greet(outbox)
         await gone(self._leaving)
 
@@ -234,7 +237,7 @@ class Session:
         async def work() -> Input:
             self._history.begin_turn(self._question)
             self._open = True
-            await answer(turn, self._history, self._services, lambda: self._on(Input.AUDIO_READY, turn))
+            await answer(turn, self._history, self._ladder, self._services, lambda: self._on(Input.AUDIO_READY, turn))
             self._finished = True
             return Input.FINISHED
 

@@ -12,7 +12,7 @@ from echokit_py.audio.framer import Frame
 from echokit_py.session.journal import Mark, TurnRecord
 from echokit_py.session.outbox import Outbox
 from echokit_py.session.playout import Playout
-from firmware_protocol.events import AudioChunk, AudioChunkWithVowel, EndAudio, ServerEvent, StartAudio
+from firmware_protocol.events import Action, AudioChunk, AudioChunkWithVowel, EndAudio, ServerEvent, StartAudio
 from firmware_protocol.link import LinkParameters
 
 
@@ -31,6 +31,8 @@ class Turn:
     deadline: asyncio.Timeout | None = None
     over: bool = False
     spoke: bool = False
+    status: str = ""  # to be shown once the audio that is being sent has ended
+    in_audio: bool = False
 
     def send(self, event: ServerEvent, on_sent: Callable[[], None] | None = None) -> None:
         """Queue an event of the turn. Raises CancelledError when the turn is over, OutboxClosed."""
@@ -38,10 +40,17 @@ class Turn:
             raise asyncio.CancelledError
         self.outbox.put(event, on_sent=on_sent)
 
+    def show(self, status: str) -> None:
+        """Show what is being done, at once or when the sentence that is being sent has ended."""
+        if self.in_audio:
+            self.status = status
+        else:
+            self.send(Action(status))
+
     def start_audio(self, text: str, kept: str) -> None:
         """Begin a sentence: `text` is displayed, `kept` is what the history keeps of it as far as it is heard."""
         self.send(StartAudio(text), on_sent=lambda: self.playout.begin(kept))
-        self.spoke = True
+        self.spoke = self.in_audio = True
         self.record.mark(Mark.AUDIO_QUEUED)
 
     async def send_audio(self, frame: Frame) -> None:
@@ -56,6 +65,10 @@ class Turn:
     def end_audio(self) -> None:
         """End the sentence."""
         self.send(EndAudio(), on_sent=self.playout.end)
+        self.in_audio = False
+        if self.status:
+            status, self.status = self.status, ""
+            self.show(status)
 
     def _sent(self, seconds: float) -> None:
         self.record.mark(Mark.AUDIO_SENT)

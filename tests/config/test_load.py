@@ -134,7 +134,7 @@ MISTAKES = [
     (
         REMOTE + 'colour = "s3cret"\n',
         "f.toml:10: llm.colour: there is no such key here; there are sys_prompts, dynamic_prompts, prompts_url,"
-        " history, mcp_server, extra, platform, url, api_key, model",
+        " history, tool_rounds, mcp_server, extra, platform, url, api_key, model",
     ),
     (
         REMOTE + 'llm_chat_url = "http://c"\n',

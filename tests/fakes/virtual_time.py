@@ -61,6 +61,7 @@ def run(work: Coroutine[Any, Any, Result], on_error: Callable[[dict[str, Any]], 
             left = asyncio.all_tasks(loop)
             for task in left:
                 task.cancel()
-            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            if left:
+                loop.run_until_complete(asyncio.wait(left))
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
