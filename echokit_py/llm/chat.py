@@ -66,8 +66,7 @@ def request_body(
     ]
     return {
         **({"model": model} if model else {}),
-        **extra,
-        **request.all_tools(offered, extra),
+        **request.with_tools(extra, offered),
         "messages": list(messages),
         "stream": True,
     }

@@ -22,6 +22,7 @@ PROBE: list[Message] = [{"role": "user", "content": "Say OK."}]
 # A body that ends right after its last event leaves its connection to the next request, which saves a TLS handshake
 # (50 to 150 ms). Servers that hold the body open longer don't get to delay the turn.
 END_GRACE_S = 0.05
+_WITH_TOOLS = frozenset({"tools", "tool_choice", "parallel_tool_calls"})
 
 
 class Reader(Protocol):
@@ -92,14 +93,15 @@ async def probe(answer: AsyncGenerator[LlmEvent, None], model: str) -> str:
     return f"model {model} answers" if model else "the server's own model answers"
 
 
-def all_tools(offered: Sequence[Mapping[str, Any]], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the member `tools` of a request: those offered, then those that `extra` has for the server to run.
+def with_tools(extra: Mapping[str, Any], offered: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return `extra` with its `tools` (for the server to run) after those offered. One that is no list stays as it is.
 
-    Empty when there are none: servers refuse an empty list. An `extra` that is no list stays as it is.
+    Without any tools what only means something with them goes too: servers refuse a choice among none.
     """
     configured = extra.get("tools")
     tools = [*offered, *(configured if isinstance(configured, list) else [])]
-    return {"tools": tools} if tools else {}
+    merged = {**extra, **({"tools": tools} if tools else {})}
+    return merged if merged.get("tools") else {key: merged[key] for key in merged if key not in _WITH_TOOLS}
 
 
 async def _read(response: aiohttp.ClientResponse, reader: Reader) -> AsyncGenerator[LlmEvent, None]:

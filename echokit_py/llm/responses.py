@@ -111,8 +111,7 @@ def request_body(
         **({"model": model} if model else {}),
         **({"instructions": instructions} if instructions else {}),
         "store": False,
-        **extra,
-        **request.all_tools(to_tools(tools), extra),
+        **request.with_tools(extra, to_tools(tools)),
         "input": list(items),
         "stream": True,
     }

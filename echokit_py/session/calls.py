@@ -47,7 +47,7 @@ class Calls:
             await asyncio.wait(tasks)
         finally:
             await stop(tasks)
-        return [_outcome(task) for task in tasks]
+        return [task.result() for task in tasks]
 
     async def _run(self, call: ToolCall) -> ToolResult:
         async with self._slots:
@@ -57,12 +57,13 @@ class Calls:
                 return self._store(call, ToolResult(f"Error: {fault}. The call was not run.", is_error=True))
             work = asyncio.create_task(self._ask(call), name=f"tool {call.name}")
             try:
-                await asyncio.wait([work], timeout=CALL_LIMIT_S)
+                ended, _ = await asyncio.wait([work], timeout=CALL_LIMIT_S)
             finally:
                 await stop([work])
             if work.done() and not work.cancelled():
                 return work.result()
-            return self._store(call, _timed_out())
+            # A tool may cancel itself; that is no time-out.
+            return self._store(call, ToolResult(Missing.ERROR if ended else Missing.TIMEOUT, is_error=True))
 
     async def _fault(self, call: ToolCall) -> str:
         tool = self._tools.get(call.name)
@@ -80,7 +81,7 @@ class Calls:
             result = await self._services.tools.call(call.name, json.loads(call.arguments))
         except TimeoutError:
             log.warning("%s: the tool %s did not answer in time", self._device, sanitize(call.name))
-            return self._store(call, _timed_out())
+            return self._store(call, ToolResult(Missing.TIMEOUT, is_error=True))
         except BackendError as error:
             log.warning("%s: the tool %s: %s", self._device, sanitize(call.name), sanitize(error))
             return self._store(call, ToolResult(f"Error: the tool can't be reached. {_UNKNOWN}", is_error=True))
@@ -94,12 +95,3 @@ class Calls:
     def _store(self, call: ToolCall, result: ToolResult) -> ToolResult:
         self._history.add_result(call.id, result.text)
         return result
-
-
-def _timed_out() -> ToolResult:
-    return ToolResult(Missing.TIMEOUT, is_error=True)
-
-
-def _outcome(task: asyncio.Task[ToolResult]) -> ToolResult:
-    # A tool may cancel itself; then its task ends like one that we cancelled.
-    return ToolResult(Missing.ERROR, is_error=True) if task.cancelled() else task.result()

@@ -123,6 +123,12 @@ def test_extra_wins_but_for_messages_and_stream() -> None:
     assert extra["tools"] == [search]
 
 
+def test_without_tools_nothing_is_said_of_them() -> None:
+    extra = {"tool_choice": "auto", "parallel_tool_calls": False, "tools": [], "top_p": 1}
+    assert request_body("m", extra, HI, []) == {"model": "m", "top_p": 1, "messages": HI, "stream": True}
+    assert request_body("m", extra, HI, [LIGHT]).keys() >= {"tools", "tool_choice", "parallel_tool_calls"}
+
+
 async def test_reading_stops_at_done(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request, "END_GRACE_S", 0)
     async with ChatServer(Answer(say("Hello there.").pieces, end="hang")) as server:
