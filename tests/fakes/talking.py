@@ -169,6 +169,7 @@ async def talking(
     *,
     timeouts: Timeouts | None = None,
     rounds: int = 8,
+    history_turns: int = 10,
     system: str = "Be brief.",
     few_shot: tuple[Message, ...] = (),
 ) -> AsyncIterator[Talk]:
@@ -181,6 +182,7 @@ async def talking(
             llm=build(http),
             tools=bench.source,
             tool_rounds=rounds,
+            history_turns=history_turns,
             system=({"role": "system", "content": system},) if system else (),
             few_shot=few_shot,
         )
