@@ -27,12 +27,14 @@ class Turn:
     outbox: Outbox
     link: LinkParameters
     record: TurnRecord
+    status: str = ""  # to be shown once the audio that is being sent has ended
     playout: Playout = field(default_factory=Playout)
     deadline: asyncio.Timeout | None = None
+    question: str = ""
     over: bool = False
     spoke: bool = False
-    status: str = ""  # to be shown once the audio that is being sent has ended
-    in_audio: bool = False
+    in_audio: bool = False  # a StartAudio is queued, its EndAudio not yet
+    delivered: bool = False  # all of it, EndResponse too, was written to the device
 
     def send(self, event: ServerEvent, on_sent: Callable[[], None] | None = None) -> None:
         """Queue an event of the turn. Raises CancelledError when the turn is over, OutboxClosed."""
@@ -41,10 +43,14 @@ class Turn:
         self.outbox.put(event, on_sent=on_sent)
 
     def show(self, status: str) -> None:
-        """Show what is being done, at once or when the sentence that is being sent has ended."""
-        if self.in_audio:
-            self.status = status
-        else:
+        """Show what is being done: at once, or when the sentence that is being sent has ended (`show_waiting`)."""
+        self.status = status
+        self.show_waiting()
+
+    def show_waiting(self) -> None:
+        """Show what waits to be shown, unless a sentence is being sent."""
+        if self.status and not self.in_audio:
+            status, self.status = self.status, ""
             self.send(Action(status))
 
     def start_audio(self, text: str, kept: str) -> None:
@@ -66,9 +72,12 @@ class Turn:
         """End the sentence."""
         self.send(EndAudio(), on_sent=self.playout.end)
         self.in_audio = False
-        if self.status:
-            status, self.status = self.status, ""
-            self.show(status)
+
+    def break_off_audio(self) -> None:
+        """End a sentence that will not be completed: the turn's deadline or a fault came in its middle."""
+        if self.in_audio:
+            self.send(EndAudio())
+            self.in_audio = False
 
     def _sent(self, seconds: float) -> None:
         self.record.mark(Mark.AUDIO_SENT)
