@@ -76,6 +76,7 @@ class Written:
     error_at: float | None = None  # ... or an error
     refusal: BackendError | None = None
     raw: bytes | None = None
+    stubborn: bool = False  # the client of this request doesn't heed its cancellation
 
     @property
     def untouched(self) -> bool:
@@ -129,7 +130,7 @@ class ByteLlm:
         self.certain |= set(numbers) if written.untouched else set()
         self.running += 1
         try:
-            await asyncio.sleep(0.1)
+            await self._first_byte(written)
             if written.refusal is not None:
                 raise written.refusal
             reader = ChatStream(tools)
@@ -149,6 +150,14 @@ class ByteLlm:
             yield outcome.step
         finally:
             self.running -= 1
+
+    async def _first_byte(self, written: Written) -> None:
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            if not written.stubborn:
+                raise
+            await asyncio.sleep(3)
 
     async def start(self) -> None: ...
 
@@ -340,6 +349,7 @@ WRITTEN = st.one_of(
     ),
     st.builds(Written, TEXTS, st.lists(CALLS, min_size=1, max_size=2).map(tuple), broken_at=PART),
     st.builds(Written, TEXTS, st.lists(CALLS, min_size=1, max_size=2).map(tuple), error_at=PART),
+    st.builds(Written, TEXTS, st.lists(CALLS, max_size=2).map(tuple), stubborn=st.just(True)),
     st.builds(Written, refusal=REFUSALS),
     st.builds(Written, raw=st.binary(max_size=60)),
     st.builds(Written, raw=st.sampled_from([b"<html>", b'{"error": "x"}', b"data: [DONE]\n\n", b"data: {}\n\n", b""])),
@@ -393,6 +403,16 @@ def test_a_whole_call_runs_once_whatever_the_user_does() -> None:
         assert faults == []
         assert len(world.tools.called) == 1, act.__name__
         assert world.llm.certain == {1}
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("act", [presses_the_button, asks, disconnects, reconnects])
+def test_a_step_that_comes_after_its_turn_runs_nothing(act: Act) -> None:
+    late = Written("Too late.", (WrittenCall(),), stubborn=True)
+    faults, world = live([late], [], [asks, passes(0.05), act, passes(0.5), asks])
+    assert faults == []
+    assert world.tools.called == []
+    assert "Too late." not in str(world.llm.asked)
 
 
 def test_what_the_healthy_answer_is() -> None:
