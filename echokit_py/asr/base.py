@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What was said. `no_speech_prob` (0..1) and `compression_ratio` are evidence against it, where a back end has them."""
+    """What was said. `no_speech_prob` (0..1) and `compression_ratio`, where a back end has them, speak against it."""
 
     text: str
     language: str | None = None

@@ -21,8 +21,8 @@ from echokit_py.models.store import ModelStore
 
 Result = TypeVar("Result")
 
-# Threads of one recognition, unless they are set. Two cores recognise a command in 0.7 s with two threads and in 1.2 s with
-# one, and eight commands at once no slower; beyond four the gain is small (Whisper tiny).
+# Threads of one recognition, unless they are set. Two cores recognise a command in 0.7 s with two threads and in 1.2 s
+# with one, and eight commands at once no slower (measured). Machines with more cores have other work for them.
 MAX_THREADS = 4
 
 # Requests that may wait for a worker. At half a second each the last of them waits longer than a turn may take.

@@ -39,7 +39,11 @@ def build(devices: Devices, journal: Journal, readiness: Readiness, origins: Ori
         return web.json_response({"status": readiness.failure or "the models are being loaded"}, status=503)
 
     async def show_turns(_: web.Request) -> web.Response:
-        return web.json_response([record.as_json() for record in journal])
+        shown = []
+        for record in list(journal):
+            shown.append(record.as_json())
+            await asyncio.sleep(0)  # all at once they take some milliseconds
+        return web.json_response(shown)
 
     async def shut_down(_: web.Application) -> None:
         await socket.close()

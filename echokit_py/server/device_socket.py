@@ -34,8 +34,14 @@ READY_LIMIT_S = 15.0
 CLOSE_LIMIT_S = 2.0
 
 # Dead peers (power cut, Wi-Fi gone) are found by TCP itself: a probe each 15 s after 60 s of quiet. The board's network
-# stack answers them even while its program plays.
-_KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+# stack answers them even while its program plays. Probes are only sent when nothing waits to be acknowledged; for what
+# does, Linux would try for 15 minutes.
+_KEEPALIVE = (
+    ("TCP_KEEPIDLE", 60),
+    ("TCP_KEEPINTVL", 15),
+    ("TCP_KEEPCNT", 4),
+    ("TCP_USER_TIMEOUT", int(SEND_STALL_S * 1000)),
+)
 
 
 class DeviceSocket:
@@ -46,6 +52,7 @@ class DeviceSocket:
         self._ready = ready
         self._origins = origins
         self._connections: set[_Connection] = set()
+        self._closing = False
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Serve one connection from its handshake to its end."""
@@ -55,7 +62,14 @@ class DeviceSocket:
                 await self._ready.wait()
         except TimeoutError:
             raise web.HTTPServiceUnavailable(text="the models are still being loaded\n") from None
-        ws = web.WebSocketResponse(compress=False, heartbeat=None, max_msg_size=MAX_FRAME_BYTES, timeout=CLOSE_LIMIT_S)
+        if self._closing:
+            raise web.HTTPServiceUnavailable(text="the server is going away\n")
+        if request.transport is None:  # the device has given up waiting
+            return web.Response()
+        # aiohttp's own limit for closing lets what is still to be sent linger on; ours, the shorter one, cuts it off.
+        ws = web.WebSocketResponse(
+            compress=False, heartbeat=None, max_msg_size=MAX_FRAME_BYTES, timeout=2 * CLOSE_LIMIT_S
+        )
         await ws.prepare(request)
         connection = _Connection(ws, request.transport, device)
         connection.keep_alive()
@@ -67,7 +81,8 @@ class DeviceSocket:
         return ws
 
     async def close(self) -> None:
-        """Tell every connected device that the server goes away."""
+        """Tell every connected device that the server goes away, and take no further ones."""
+        self._closing = True
         await asyncio.gather(*(each.close(WSCloseCode.GOING_AWAY) for each in list(self._connections)))
 
     def _admit(self, request: web.Request) -> tuple[str, LinkParameters]:
@@ -94,12 +109,11 @@ class DeviceSocket:
             await connection.close(WSCloseCode.TRY_AGAIN_LATER)
             return
         log.info("%s: connected (%s)", device, "reconnect" if link.reconnect else "afresh")
-        await session.attach(outbox, link)
-        tasks = {
-            asyncio.create_task(connection.read(session, outbox), name=f"reader {device}"),
-            asyncio.create_task(connection.write(outbox), name=f"writer {device}"),
-        }
+        tasks: set[asyncio.Task[None]] = set()
         try:
+            await session.attach(outbox, link)
+            tasks.add(asyncio.create_task(connection.read(session, outbox), name=f"reader {device}"))
+            tasks.add(asyncio.create_task(connection.write(outbox), name=f"writer {device}"))
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await session.detach(outbox)

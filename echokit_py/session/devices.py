@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from echokit_py.session.services import Services
@@ -56,6 +57,5 @@ class Devices:
 
     async def close(self) -> None:
         """End every session."""
-        for session in list(self._sessions.values()):
-            await session.close()
+        await asyncio.gather(*(session.close() for session in self._sessions.values()))
         self._sessions.clear()

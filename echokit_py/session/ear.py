@@ -11,6 +11,8 @@ from echokit_py.vad.endpointing import Endpointer, EndpointEvent
 # What is kept before the first speech: recognisers do better with a moment of quiet than with a clipped first sound,
 # and longer silence only costs them time.
 LEAD_S = 0.3
+# Audio goes to VAD in such pieces: what is counted for 30 s at once, as one large frame, would hold up the event loop.
+STEP_BYTES = BYTES_PER_SECOND
 # VAD may lag behind the microphone by some frames; audio beyond the bound of an utterance and this is not kept.
 LAG_S = 10.0
 
@@ -69,17 +71,23 @@ class Ear:
 
     async def feed(self, pcm: bytes) -> Input | None:
         """Take audio; return the input for the turn table when the utterance is over. Raises BackendError."""
-        self._audio += pcm[: max(0, self._limit - len(self._audio))]
-        for probability in await self._stream.feed(pcm):
-            event = self._frames.feed(probability)
-            if event is not None and event.ends:
-                return _MEANING[event]
+        for start in range(0, len(pcm), STEP_BYTES):
+            piece = pcm[start : start + STEP_BYTES]
+            self._audio += piece[: max(0, self._limit - len(self._audio))]
+            for probability in await self._stream.feed(piece):
+                event = self._frames.feed(probability)
+                if event is not None and event.ends:
+                    return _MEANING[event]
         return None
 
-    def utterance(self) -> bytes:
-        """The audio from LEAD_S before the first speech on; b"" when there was no speech."""
+    def utterance(self, last_s: float | None = None) -> bytes:
+        """The audio from LEAD_S before the first speech on, or its last seconds; b"" when there was no speech."""
         span = self._frames.speech_span
         if span is None:
             return b""
+        end = len(self._audio) // 2 * 2
         start = max(0, int((span[0] - LEAD_S) * SAMPLE_RATE)) * 2
-        return bytes(self._audio[start : len(self._audio) // 2 * 2])
+        if last_s is not None:
+            start = max(start, end - int(last_s * SAMPLE_RATE) * 2)
+        with memoryview(self._audio) as audio:  # one copy of what may be 2 MB
+            return bytes(audio[start:end])

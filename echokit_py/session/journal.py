@@ -71,7 +71,8 @@ class TurnRecord:
         """Milliseconds of each stage that was reached, of our own part (`overhead`), and of the whole
         (`first_audio`: from the last speech to the first audio written)."""
         found = {name: self.between(first, last) for name, first, last in _STAGES}
-        parts = [part for part in (self.between(*pair) for pair in _OVERHEADS) if part is not None]
+        pairs = _OVERHEADS if Mark.ASR_REQUEST in self.marks else ((Mark.DECIDED, Mark.LLM_REQUEST), *_OVERHEADS)
+        parts = [part for part in (self.between(*pair) for pair in pairs) if part is not None]
         found["overhead"] = sum(parts) if parts else None
         start = Mark.SPEECH_END if Mark.SPEECH_END in self.marks else Mark.DECIDED
         found["first_audio"] = self.between(start, Mark.AUDIO_SENT)
@@ -106,7 +107,7 @@ class Journal:
         if record.outcome != "running":
             return
         record.mark(Mark.END)
-        record.outcome, record.error = outcome, error
+        record.outcome, record.error = outcome, error or record.error
         self._turns.append(record)
         figures = " ".join(f"{name}={value:.0f}" for name, value in record.stages().items())
         log.info("%s: turn %s %s %s", record.device, record.turn, outcome, figures)

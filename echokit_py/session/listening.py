@@ -30,10 +30,12 @@ REMINDER_EVERY_S = 8.0
 INTERIM_LIMIT_S = 30.0
 # A board sends without a pause until it is told to stop. With no frame for this long its microphone is gone.
 FRAMES_STOPPED_S = 10.0
+# Audio comes in real time, but for a slow network. An utterance may take this many times its greatest length.
+PATIENCE = 2.0
 
 
 class Listening:
-    """One utterance. `on_input` gets SPEECH_ENDED or NOTHING_SAID, at most once."""
+    """One utterance. `on_input` gets SPEECH_ENDED or NOTHING_SAID when frames stop."""
 
     def __init__(self, turn: Turn, services: Services, on_input: Callable[[Input], None]) -> None:
         self._turn = turn
@@ -45,22 +47,25 @@ class Listening:
         self._interim_at = 0.0
         self._shown_at = 0.0
         self._shown = "…"
-        self._watchdog = asyncio.get_running_loop().call_later(FRAMES_STOPPED_S, self._frames_stopped)
+        self._loop = asyncio.get_running_loop()
+        self._until = self._loop.time() + PATIENCE * services.vad_settings.max_utterance_s + FRAMES_STOPPED_S
+        self._watchdog = self._loop.call_later(FRAMES_STOPPED_S, self._frames_stopped)
 
-    async def feed(self, pcm: bytes) -> None:
-        """Take audio (s16le, mono, 16 kHz, any length). Raises BackendError (VAD)."""
+    async def feed(self, pcm: bytes) -> Input | None:
+        """Take audio (s16le, mono, 16 kHz, any length); return the input for the turn table when the utterance is
+        over. Raises BackendError (VAD), OutboxClosed."""
         arrived, last_speech = time.monotonic(), self._ear.last_speech_s
-        event = await self._ear.feed(pcm)
+        event = await within(self._ear.feed(pcm), Stage.VAD, self._services.timeouts.first_byte_s)
         if self._ended:  # while VAD was at work: submitted, interrupted, or gone
-            return
+            return None
         self._watchdog.cancel()
-        self._watchdog = asyncio.get_running_loop().call_later(FRAMES_STOPPED_S, self._frames_stopped)
+        due = min(self._loop.time() + FRAMES_STOPPED_S, self._until)
+        self._watchdog = self._loop.call_at(due, self._frames_stopped)
         if self._ear.last_speech_s > last_speech:
             self._turn.record.marks[Mark.SPEECH_END] = arrived
-        if event is not None:
-            self._on_input(event)
-        elif self._turn.link.stream_asr:
+        if event is None and self._turn.link.stream_asr:
             self._show_progress()
+        return event
 
     def end(self) -> bytes:
         """Take no more audio; return the utterance, b"" when nothing was said."""
@@ -76,7 +81,7 @@ class Listening:
         return self._interim
 
     def _frames_stopped(self) -> None:
-        log.info("%s: no microphone audio for %g s", self._turn.record.device, FRAMES_STOPPED_S)
+        log.info("%s: the microphone's audio stopped, or comes too slowly", self._turn.record.device)
         self._on_input(Input.SPEECH_ENDED if self._ear.spoke else Input.NOTHING_SAID)
 
     def _show_progress(self) -> None:
@@ -95,7 +100,7 @@ class Listening:
         self._turn.send(ASR(text))
 
     async def _recognise(self) -> None:
-        pcm = self._ear.utterance()[-int(INTERIM_LIMIT_S * 32_000) :]
+        pcm = self._ear.utterance(INTERIM_LIMIT_S)
         try:
             transcript = await within(
                 self._services.asr.transcribe(pcm), Stage.ASR, self._services.timeouts.first_byte_s
@@ -107,4 +112,6 @@ class Listening:
             # Not yet a failure: only the recognition of the whole utterance counts.
             log.info("%s: interim recognition: %s", self._turn.record.device, error)
         except OutboxClosed:
-            pass
+            pass  # the connection's to notice
+        except Exception:  # the boundary of a task that nobody waits for; the utterance goes on without the text
+            log.exception("%s: interim recognition failed by a fault of this server", self._turn.record.device)

@@ -81,6 +81,8 @@ class Outbox:
 
     def drop(self) -> None:
         """Throw away what is queued of the turn; an audio that the device has begun to receive is ended."""
+        if self.closed:
+            return
         kept = [entry for entry in self._entries if entry.kept]
         if self._audio_open and not any(isinstance(entry.event, EndAudio) for entry in kept):
             kept.insert(0, Entry(EndAudio(), 0.0, kept=True, on_sent=None))

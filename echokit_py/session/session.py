@@ -10,6 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ from echokit_py.llm.history import History
 from echokit_py.llm.ladder import Ladder
 from echokit_py.session import apologies
 from echokit_py.session.answer import answer, apologise, next_input, transcribe
+from echokit_py.session.boundary import limited, outcome
 from echokit_py.session.journal import Mark, TurnRecord
 from echokit_py.session.listening import Listening
 from echokit_py.session.outbox import Outbox, OutboxClosed
@@ -59,9 +61,7 @@ class Session:
         self._listening: Listening | None = None
         self._task: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[Any]] = set()
-        self._open = False  # the history has a turn that is not committed yet
-        self._finished = False  # ... and its answer is complete
-        self._question = ""
+        self._typed = ""
         self._failure = BackendError(Stage.LLM, ErrorKind.INTERNAL, "")
         self._doing: dict[Action, Callable[[], None]] = {
             Action.CANCEL: self._cancel,
@@ -98,7 +98,7 @@ class Session:
             self._history.reset()
             self._ladder.reset()
             self._greet(outbox)
-        await gone(self._leaving)
+        await self._gone()
 
     async def detach(self, outbox: Outbox) -> None:
         """A connection ended. One that was taken over before changes nothing."""
@@ -107,7 +107,7 @@ class Session:
             self._on(Input.GONE)
             self._outbox = None
             self.last_seen = time.monotonic()
-            await gone(self._leaving)
+            await self._gone()
 
     async def command(self, outbox: Outbox, command: Command) -> None:
         """Take a command that came over the connection of `outbox`."""
@@ -120,7 +120,7 @@ class Session:
                 self._on(Input.SUBMIT)
             case Text(input=text):
                 if text.strip():
-                    self._question = text
+                    self._typed = text
                     self._on(Input.TEXT)
             case _:
                 log.info("%s: %s has no meaning in a conversation; ignored", self.device, type(command).__name__)
@@ -130,10 +130,9 @@ class Session:
         listening, turn = self._listening, self._turn
         if outbox is not self._outbox or listening is None or turn is None:
             return
-        try:
-            await listening.feed(pcm)
-        except BackendError as error:
-            self._fail(turn, error)
+        result = await outcome(listening.feed(pcm), self.device)
+        if listening is self._listening:  # else the utterance ended meanwhile, and its turn goes on without this
+            self._conclude(turn, result)
 
     async def close(self) -> None:
         """End the session: for shutdown, and when it has been idle for too long."""
@@ -157,8 +156,9 @@ class Session:
             self._doing[action]()
 
     def _send(self, event: ServerEvent, on_sent: Callable[[], None] | None = None) -> None:
-        if self._outbox is not None and not self._outbox.closed:
-            self._outbox.put(event, on_sent=on_sent)
+        if self._outbox is not None:
+            with suppress(OutboxClosed):  # the connection's to notice; the table goes on
+                self._outbox.put(event, on_sent=on_sent)
 
     def _greet(self, outbox: Outbox) -> None:
         hello = self._services.hello
@@ -186,15 +186,15 @@ class Session:
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
+    async def _gone(self) -> None:
+        self._leaving -= await gone(set(self._leaving))  # one that stays holds up one turn, not all
+
     def _settle(self, turn: Turn) -> None:
-        """Commit the open turn: all of the answer when it was played, else what there was time to hear."""
-        if not self._open:
-            return
-        self._open = False
+        """Commit the history's open turn: all of the answer when it was played, else what there was time to hear."""
         now = time.monotonic()
         if turn.record.error:  # what failed before anything was said leaves no trace
             self._history.abort(turn.playout.heard(now))
-        elif self._finished and turn.playout.complete_by(now):
+        elif turn.delivered and turn.playout.complete_by(now):
             self._history.commit()
         else:
             self._history.commit(turn.playout.heard(now))
@@ -202,7 +202,6 @@ class Session:
     def _new_turn(self) -> Turn:
         if self._outbox is None:
             raise OutboxClosed
-        self._finished = False
         return Turn(self._outbox, self._link, TurnRecord(self.device, uuid4().hex[:4]))
 
     def _listen(self) -> None:
@@ -223,29 +222,33 @@ class Session:
         turn.record.mark(Mark.DECIDED)
 
         async def work() -> Input:
-            self._question = await transcribe(turn, pcm, self._services)
-            return next_input(self._question)
+            turn.question = await transcribe(turn, pcm, self._services)
+            return next_input(turn.question)
 
         self._begin(turn, work)
 
     def _answer(self) -> None:
-        if self._turn is None or self._turn.over:  # a Text begins its turn here
+        if self._turn is None:  # a Text begins its turn here
             self._turn = self._new_turn()
+            self._turn.question = self._typed
         turn = self._turn
         turn.record.mark(Mark.DECIDED)
+        self._history.begin_turn(turn.question)
 
         async def work() -> Input:
-            self._history.begin_turn(self._question)
-            self._open = True
-            await answer(turn, self._history, self._ladder, self._services, lambda: self._on(Input.AUDIO_READY, turn))
-            self._finished = True
+            await answer(turn, self._history, self._ladder, self._services, ready)
             return Input.FINISHED
+
+        def ready() -> None:
+            if not turn.spoke:  # it is called for every sentence
+                self._on(Input.AUDIO_READY, turn)
 
         self._begin(turn, work)
 
     def _apologise(self) -> None:
         self._stop_listening()
         turn, error = self._current(), self._failure
+        self._break_off(turn)
         apology = self._services.apologies.get(apologies.cause(error.stage, spoke=turn.spoke))
 
         async def work() -> Input:
@@ -258,9 +261,18 @@ class Session:
     def _end_response(self) -> None:
         self._stop_listening()
         turn = self._current()
-        outcome = "failed" if turn.record.error else "answered" if turn.spoke else "nothing said"
-        journal = self._services.journal
-        self._send(EndResponse(), on_sent=lambda: journal.close(turn.record, outcome, turn.record.error))
+        self._break_off(turn)
+        result = "failed" if turn.record.error else "answered" if turn.spoke else "nothing said"
+
+        def written() -> None:
+            turn.delivered = True
+            self._services.journal.close(turn.record, result)
+
+        self._send(EndResponse(), on_sent=written)
+
+    def _break_off(self, turn: Turn) -> None:
+        with suppress(OutboxClosed):
+            turn.break_off_audio()
 
     def _current(self) -> Turn:
         if self._turn is None:
@@ -273,23 +285,14 @@ class Session:
         self._task = asyncio.create_task(self._run(turn, work), name=f"turn {self.device} {turn.record.turn}")
 
     async def _run(self, turn: Turn, work: Callable[[], Awaitable[Input]]) -> None:
-        limit = self._services.timeouts.turn_s
-        try:
-            await gone(self._leaving)
-            async with asyncio.timeout(limit) as turn.deadline:
-                event = await work()
-        except BackendError as error:
-            self._fail(turn, error)
-        except TimeoutError:
-            stage = Stage.LLM if Mark.LLM_REQUEST in turn.record.marks else Stage.ASR
-            self._fail(turn, BackendError(stage, ErrorKind.TIMEOUT, f"the turn took longer than {limit:g} s"))
-        except OutboxClosed:
-            log.info("%s: the connection ended during a turn", self.device)
-        except Exception:  # the boundary of a turn: a fault of ours must leave the device listening, not dead
-            log.exception("%s: a turn failed by a fault of this server", self.device)
-            self._fail(turn, BackendError(Stage.TOOL, ErrorKind.INTERNAL, "a fault of this server"))
-        else:
-            self._on(event, turn)
+        await self._gone()
+        self._conclude(turn, await outcome(limited(work, turn, self._services.timeouts.turn_s), self.device))
+
+    def _conclude(self, turn: Turn, result: Input | BackendError | None) -> None:
+        if isinstance(result, BackendError):
+            self._fail(turn, result)
+        elif result is not None:
+            self._on(result, turn)
 
     def _fail(self, turn: Turn, error: BackendError) -> None:
         if turn is not self._turn or turn.over:

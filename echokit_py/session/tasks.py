@@ -22,26 +22,44 @@ async def stop(tasks: Iterable[asyncio.Task[Any]]) -> None:
     await gone(pending)
 
 
-async def gone(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Wait until cancelled tasks are gone, at most CANCEL_LIMIT_S."""
+async def gone(tasks: Iterable[asyncio.Task[Any]]) -> set[asyncio.Task[Any]]:
+    """Wait until cancelled tasks are gone, at most CANCEL_LIMIT_S; return those that aren't, named in the log.
+
+    These are cancelled once more: mostly some library took the first CancelledError for its own.
+    """
     pending = {task for task in tasks if not task.done()}
     if not pending:
-        return
+        return set()
     _, stuck = await asyncio.wait(pending, timeout=CANCEL_LIMIT_S)
     for task in stuck:
         log.error("task %s ignores its cancellation and is left behind", task.get_name())
+        task.add_done_callback(_look)
+        task.cancel()
+    return stuck
+
+
+def cancelled_from_outside() -> bool:
+    """Whether somebody has cancelled the running task. If not, a CancelledError that arrives comes from something that
+    it awaited (a pool that was shut down, a request that was called off) and is a failure like any other."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 @asynccontextmanager
 async def alongside(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[asyncio.Task[None]]:
     """Run `work` while the block runs; it is stopped when the block is left. To see its errors, await the task."""
     task = asyncio.create_task(work, name=name)
+    task.add_done_callback(_look)  # the block awaits it, or has left for an error of its own
     try:
         yield task
     finally:
         await stop([task])
-        if task.done() and not task.cancelled():
-            task.exception()  # seen: the block has awaited it, or left for an error of its own
+
+
+def _look(task: asyncio.Task[Any]) -> None:
+    """Take note of a task's error, so that asyncio doesn't report it as one that nobody saw."""
+    if not task.cancelled():
+        task.exception()
 
 
 @asynccontextmanager
@@ -50,10 +68,6 @@ async def ending(queue: asyncio.Queue[Any]) -> AsyncIterator[None]:
     and waiting for room in a full queue would hold the cancellation up."""
     try:
         yield
-    except asyncio.CancelledError:
-        raise
-    except BaseException:
-        await queue.put(None)
-        raise
-    else:
-        await queue.put(None)
+    finally:
+        if not cancelled_from_outside():
+            await queue.put(None)

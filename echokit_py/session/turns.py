@@ -32,7 +32,7 @@ class Input(Enum):
     NOTHING_SAID = auto()  # noise only, or the microphone fell silent
     HEARD = auto()  # the recogniser understood something
     HEARD_NOTHING = auto()
-    AUDIO_READY = auto()  # the first audio of the answer or of the apology
+    AUDIO_READY = auto()  # the first audio of the answer
     FINISHED = auto()  # the answer or the apology is out
     FAILED = auto()
     GONE = auto()  # the device disconnected, or another connection took over

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from echokit_py.asr.base import Transcript
 from echokit_py.config.settings import Timeouts, VadSettings
-from echokit_py.errors import BackendError
 from echokit_py.llm.base import LlmEvent, Message, Step, TextDelta, Tool
 from echokit_py.session.apologies import SENTENCES, STATUS, Apology
 from echokit_py.session.services import Services
@@ -141,6 +140,8 @@ class ScriptedTts:
     seconds_per_character: float = 0.1
     error: BaseException | None = None
     fails: Callable[[str], bool] = lambda text: True
+    pieces: int = 1  # of that length
+    pause_s: float = 0.0  # before each piece but the first
     gate: asyncio.Event | None = None
     stubborn_s: float = 0.0
     empty: bool = False
@@ -153,7 +154,8 @@ class ScriptedTts:
         try:
             if self.fails(text):
                 await obstacle(self.gate, self.stubborn_s, self.error)
-            if not self.empty:
+            for number in range(0 if self.empty else self.pieces):
+                await asyncio.sleep(self.pause_s if number else 0)
                 yield speech(self.seconds_per_character * len(text))
         finally:
             self.running -= 1
@@ -183,7 +185,7 @@ def scripted(
 ) -> Iterator[Scripted]:
     """Scripted providers in services with the default settings."""
     vad, asr, llm, tts = ScriptedVad(), ScriptedAsr(), ScriptedLlm(), ScriptedTts()
-    with encoder or ThreadPoolExecutor(1) as encoder:
+    with encoder or ThreadPoolExecutor(1) as threads:
         services = Services(
             vad=vad,
             asr=asr,
@@ -191,7 +193,7 @@ def scripted(
             tts=tts,
             vad_settings=VadSettings(),
             timeouts=timeouts or Timeouts(),
-            encoder=encoder,
+            encoder=threads,
             history_turns=history_turns,
             system=({"role": "system", "content": "Be brief."},),
             hello=hello,

@@ -23,7 +23,7 @@ class InlineExecutor(Executor):
         future: Future[Result] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except BaseException as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
             future.set_exception(error)
         return future
 
@@ -37,7 +37,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         events = super().select(0)
-        if events or timeout is not None and timeout <= 0:
+        if events or (timeout is not None and timeout <= 0):
             return events
         if timeout is None:
             raise RuntimeError("nothing is left to do, and something is still waited for")

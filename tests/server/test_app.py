@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import aiohttp
 import pytest
-from aiohttp.test_utils import TestServer
+from aiohttp import web
+from aiohttp.test_utils import TestServer, make_mocked_request
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from echokit_py.server import app
+from echokit_py.server.device_socket import DeviceSocket
 from echokit_py.server.origins import Origins
 from echokit_py.session.devices import Devices
 from firmware_protocol.codec import decode_event
@@ -89,6 +92,8 @@ async def test_a_turn_over_the_socket(running: Running, path: str) -> None:
         await ask(socket)
         events = await receive(socket, EndResponse())
         assert events[0] == EndVad()
+    async with aiohttp.ClientSession(running.server.make_url("/")) as http, http.get("/api/turns") as answer:
+        assert [turn["outcome"] for turn in await answer.json()] == ["answered"]
 
 
 @pytest.mark.parametrize(
@@ -249,3 +254,53 @@ async def test_shutdown_says_goodbye(running: Running) -> None:
             await socket.recv()
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1001
+
+
+async def test_a_device_that_leaves_while_it_waits_for_the_models(
+    running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    running.readiness.ready.clear()
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.server.port)
+    writer.write(
+        b"GET /ws/abc HTTP/1.1\r\nHost: board\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+    )
+    await writer.drain()
+    async with aiohttp.ClientSession(running.server.make_url("/")) as http, http.get("/version"):
+        pass  # answered later than the handshake began
+    writer.transport.abort()
+    async with aiohttp.ClientSession(running.server.make_url("/")) as http, http.get("/version"):
+        pass
+    running.readiness.ready.set()
+    async with running.connect("/ws/xyz") as socket:
+        await receive(socket, HelloEnd())
+    assert len(running.devices) == 1
+    assert caplog.text == ""
+    assert await reader.read() == b""
+
+
+async def test_no_device_is_taken_while_the_server_goes_away(running: Running) -> None:
+    socket = DeviceSocket(running.devices, running.readiness.ready, Origins())
+    await socket.close()
+    request = make_mocked_request("GET", "/ws/abc", {"Upgrade": "websocket"}, match_info={"id": "abc"})
+    with pytest.raises(web.HTTPServiceUnavailable):
+        await socket.handle(request)
+    assert len(running.devices) == 0
+
+
+async def test_a_peer_that_does_not_answer_our_close_is_cut_off(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("echokit_py.server.device_socket.CLOSE_LIMIT_S", 0.05)
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.server.port)
+    writer.write(
+        b"GET /ws/abc?reconnect=true HTTP/1.1\r\nHost: board\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+    )
+    await reader.readuntil(b"\r\n\r\n")
+    async with running.connect("/ws/abc?reconnect=true") as second, asyncio.timeout(10):
+        await second.ping()
+        with suppress(ConnectionError):
+            while await reader.read(100):
+                pass  # our Close frame, then the end, though this peer says nothing
+    writer.close()

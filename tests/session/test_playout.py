@@ -83,3 +83,9 @@ def test_words_of_one_long_sentence_by_share() -> None:
     sentence(playout, "a b c d", 4.0, now=0)
     assert [playout.heard(now=t) for t in (0.5, 1.5, 2.5, 3.5)] == ["", "a", "a b", "a b c"]
     assert playout.heard(now=4) == "a b c d"
+
+
+def test_an_end_without_a_beginning_changes_nothing() -> None:
+    playout = Playout()
+    playout.end()
+    assert playout.heard(now=1) == ""

@@ -302,20 +302,6 @@ async def test_a_turn_has_a_deadline() -> None:
         await board.session.close()
 
 
-async def test_waiting_for_the_board_is_not_counted() -> None:
-    with scripted(Timeouts(turn_s=0.2)) as made:
-        made.llm.deltas = ["One two three four five six seven eight nine ten eleven twelve thirteen. "] * 4
-        board = await Board(Session("board", made.services)).connect()
-        await board.ask()
-        await board.until(lambda event: isinstance(event, AudioChunk))
-        for _ in range(60):  # a board that plays and doesn't read, for longer than the whole turn may take
-            await asyncio.sleep(0.01)
-        events = await board.turn()
-        assert sum(isinstance(event, StartAudio) for event in board.seen) == 4
-        assert not any(isinstance(event, Action) for event in events)
-        await board.session.close()
-
-
 async def test_start_chat_interrupts_the_answer(board: Board, made: Scripted) -> None:
     made.llm.gate, made.llm.gate_at = asyncio.Event(), 2
     await board.ask()
