@@ -184,7 +184,7 @@ class OpenAiResponsesLlm(Conversation):
 
     @property
     def address(self) -> str:
-        """`url`, but for the one in the Rust server's example for Groq: nothing answers there, its /chat is too much."""
+        """`url`, but for the one in the Rust server's example for Groq: nothing answers there, /chat is too much."""
         return re.sub(r"^(https://api\.groq\.com/openai/v1)/chat(/responses)$", r"\1\2", self.url)
 
 

@@ -191,7 +191,7 @@ async def test_after_the_last_round_it_is_asked_without_tools() -> None:
         number = len(body["messages"])
         return call((f"c{number}", "clock", f'{{"n": {number}}}'))
 
-    extra = {"tool_choice": "auto", "parallel_tool_calls": True}
+    extra: dict[str, Any] = {"tool_choice": "auto", "parallel_tool_calls": True}
     async with ChatServer(endless) as server, talking(chat_client(server.url, **extra), bench(), rounds=3) as talk:
         assert spoken(await talk.ask()) == ["I have tried everything."]
         assert len(talk.tools.called) == 3
