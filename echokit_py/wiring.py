@@ -91,6 +91,7 @@ async def services(settings: Settings, built: Providers) -> AsyncIterator[Servic
             vad_settings=settings.asr.vad,
             timeouts=settings.timeouts,
             encoder=encoder,
+            tool_rounds=settings.llm.tool_rounds,
             history_turns=settings.llm.history,
             system=_messages(settings.llm.sys_prompts),
             few_shot=_messages(settings.llm.dynamic_prompts),

@@ -48,8 +48,9 @@ _TABLES = {
 _REQUEST_KEYS = frozenset(
     {"temperature", "max_tokens", "max_completion_tokens", "top_p", "top_k", "min_p", "stop", "seed", "enable_search"}
     | {"presence_penalty", "frequency_penalty", "reasoning_effort", "response_format", "tools", "tool_choice"}
+    | {"max_output_tokens", "include", "reasoning", "store", "truncation"}
 )
-"""Keys of a chat request, which belong into `[llm.extra]`."""
+"""Keys of a request to the model, which belong into `[llm.extra]`."""
 
 _EXAMPLES = {
     ("asr", "url"): 'url = "https://api.openai.com/v1/audio/transcriptions"',

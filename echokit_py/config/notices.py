@@ -9,7 +9,7 @@ from typing import Any
 from echokit_py.config.mistakes import NOT_USED
 from echokit_py.config.platforms import MODES
 from echokit_py.config.positions import KeyPath
-from echokit_py.config.settings import Settings
+from echokit_py.config.settings import OpenAiResponsesLlm, Settings
 
 RECORD = "record"
 """The table of the Rust server's recording mode, which isn't part of `Settings` yet."""
@@ -24,6 +24,7 @@ def notices(settings: Settings, document: Mapping[str, Any]) -> Iterator[Notice]
     yield from _unused_tables(document)
     yield from _unused_asr_keys(document["asr"])
     yield from _unused_llm_keys(settings)
+    yield from _odd_responses_keys(settings)
     vad = settings.asr.vad
     if vad.neg_threshold is not None and vad.neg_threshold >= vad.threshold:
         yield (
@@ -45,6 +46,17 @@ def _unused_asr_keys(asr: Mapping[str, Any]) -> Iterator[Notice]:
         for path, table in ((("asr", key), asr), (("asr", "vad", key), asr.get("vad", {}))):
             if key in table:
                 yield path, "isn't used: the end of speech is found inside this server, with [asr.vad]"
+
+
+def _odd_responses_keys(settings: Settings) -> Iterator[Notice]:
+    llm = settings.llm
+    if not isinstance(llm, OpenAiResponsesLlm):
+        return
+    if llm.address != llm.url:
+        yield ("llm", "url"), f"nothing answers there, so {llm.address} is used, which is Groq's address"
+    for key in ("max_tokens", "max_completion_tokens"):
+        if key in llm.extra:
+            yield ("llm", "extra", key), 'is of another API; this one refuses it and calls it "max_output_tokens"'
 
 
 def _unused_llm_keys(settings: Settings) -> Iterator[Notice]:

@@ -15,6 +15,7 @@ from echokit_py.config.settings import (
     LlamaCppLlm,
     OpenAiAsr,
     OpenAiChatLlm,
+    OpenAiResponsesLlm,
     OpenAiTts,
     PiperTts,
     PluginSettings,
@@ -27,7 +28,7 @@ KINDS: tuple[Kind, ...] = ("asr", "tts", "llm")
 SETTINGS: Mapping[Kind, Mapping[str, type[Section]]] = {
     "asr": {"faster_whisper": FasterWhisperAsr, "openai": OpenAiAsr},
     "tts": {"piper": PiperTts, "openai": OpenAiTts},
-    "llm": {"llama_cpp": LlamaCppLlm, "openai_chat": OpenAiChatLlm},
+    "llm": {"llama_cpp": LlamaCppLlm, "openai_chat": OpenAiChatLlm, "openai_responses": OpenAiResponsesLlm},
 }
 """The platforms of this package, the local one first."""
 
@@ -63,10 +64,7 @@ _NOT_YET: Mapping[Kind, Mapping[str, str]] = {
         "cosyvoice": _INSTEAD["tts"],
         "elevenlabs": _INSTEAD["tts"],
     },
-    "llm": {
-        "openairesponses": _INSTEAD["llm"]
-        + ", and leave out tools of [llm.extra] such as web_search, which it doesn't have"
-    },
+    "llm": {},
 }
 """What the Rust server serves, or its documents name, and this version doesn't: what to write instead."""
 
@@ -127,8 +125,9 @@ def _unknown(kind: Kind, name: str, platforms: list[str]) -> str:
 
 def missing_table(kind: Kind) -> str:
     """What to write when the table of `kind` isn't in the file."""
-    local, remote = SETTINGS[kind]
+    local, *others = SETTINGS[kind]
+    remote = " or ".join(f'"{platform}"' for platform in others)
     return (
         f'the table is missing: add a line [{kind}] and below it platform = "{local}" to {WORK[kind]} on this machine,'
-        f' or "{remote}" for a server'
+        f" or {remote} for a server"
     )

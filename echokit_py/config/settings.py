@@ -6,6 +6,7 @@ new here is said so in `config.toml`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -149,12 +150,16 @@ class McpServer(Section):
 
 
 class Conversation(Section):
-    """What every kind of LLM has in common. `history` counts turns; 0 sends the current one only."""
+    """What every kind of LLM has in common. `history` counts turns; 0 sends the current one only.
+
+    `tool_rounds`: how often in one turn the model may call tools, before it has to answer without.
+    """
 
     sys_prompts: tuple[Prompt, ...] = ()
     dynamic_prompts: tuple[Prompt, ...] = ()
     prompts_url: Url | None = None
     history: Turns = 10  # the Rust server insists on a value
+    tool_rounds: Annotated[int, Strict(), Field(ge=1, le=50)] = 8
     mcp_server: tuple[McpServer, ...] = ()
     extra: JsonTable = {}
 
@@ -166,6 +171,21 @@ class OpenAiChatLlm(Conversation):
     url: Url = Field(validation_alias=AliasChoices("url", "llm_chat_url"))
     api_key: Key = SecretStr("")
     model: str = ""
+
+
+class OpenAiResponsesLlm(Conversation):
+    """OpenAI's Responses API, or a server that has it too. The first of `sys_prompts` overrides `instructions`."""
+
+    platform: Literal["openai_responses"] = "openai_responses"
+    url: Url = Field("https://api.openai.com/v1/responses", validation_alias=AliasChoices("url", "llm_responses_url"))
+    api_key: Key = SecretStr("")
+    model: str = "gpt-4.1"
+    instructions: str = "You are a helpful assistant."
+
+    @property
+    def address(self) -> str:
+        """`url`, but for the one in the Rust server's example for Groq: nothing answers there, /chat is too much."""
+        return re.sub(r"^(https://api\.groq\.com/openai/v1)/chat(/responses)$", r"\1\2", self.url)
 
 
 class LlamaCppLlm(Conversation):
@@ -188,7 +208,7 @@ class PluginSettings(Conversation):
 
 AsrSettings = OpenAiAsr | FasterWhisperAsr | PluginSettings
 TtsSettings = OpenAiTts | PiperTts | PluginSettings
-LlmSettings = OpenAiChatLlm | LlamaCppLlm | PluginSettings
+LlmSettings = OpenAiChatLlm | OpenAiResponsesLlm | LlamaCppLlm | PluginSettings
 
 
 class Settings(Section):

@@ -40,8 +40,7 @@ class Outcome:
     Attributes:
         step: the answer. With `error` set it has no calls: those begun are in `refused`.
         error: why the answer is not whole or not usable, or None.
-        call_text: what the model wrote of calls as plain text; not in `step.text`, since it must never be spoken. A
-            step with such a text and no real call is a failed one.
+        call_text: that of the step.
         rest: deltas that only the end of the body made certain, to be passed on before the step. They are in it.
     """
 
@@ -149,7 +148,7 @@ class Answer:
             message = "the answer stopped before its end" if self.has_text or refused else "the answer is empty"
             self.error = answer_error(ErrorKind.BROKEN_OFF, message)
         call_text = "".join(self._call_text)
-        step = Step("".join(self._text), "".join(self._reasoning), self._finish_reason, calls, refused)
+        step = Step("".join(self._text), "".join(self._reasoning), self._finish_reason, calls, refused, call_text)
         return Outcome(step, self.error, call_text, tuple(self.take_deltas()))
 
     def _flush(self) -> None:

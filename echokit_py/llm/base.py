@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from echokit_py.tools.base import Tool
+
+__all__ = [
+    "Llm",
+    "LlmEvent",
+    "Message",
+    "ReasoningDelta",
+    "Refusal",
+    "RefusedCall",
+    "Step",
+    "TextDelta",
+    "Tool",
+    "ToolCall",
+]
+
 Message = dict[str, Any]
 """One message in the form of OpenAI's chat completions (role, content, tool_calls, tool_call_id)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool offered to the model. `parameters` is its JSON schema."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +73,18 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One answer of the model, whole. Always the last event of a stream that ended normally."""
+    """One answer of the model, whole. Always the last event of a stream that ended normally.
+
+    `call_text`: what the model wrote of calls as plain text. It is not in `text`, is never spoken, and with it and no
+    real call the step is a failed one.
+    """
 
     text: str
     reasoning: str
     finish_reason: str | None
     calls: tuple[ToolCall, ...] = ()
     refused: tuple[RefusedCall, ...] = ()
+    call_text: str = ""
 
 
 LlmEvent = TextDelta | ReasoningDelta | Step

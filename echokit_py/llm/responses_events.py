@@ -32,6 +32,9 @@ class ResponsesReader:
         self._said: dict[tuple[str, str], int] = {}  # name and arguments in full → call
         self._outputs: set[int | None] = set()  # places in the output whose text came
         self._parts: set[tuple[int | None, int | None]] = set()  # the same, with the part of the message
+        self._thought: dict[str, dict[str, Any]] = {}  # encrypted reasoning since the last call, by its id
+        self.reasoning: dict[str, tuple[dict[str, Any], ...]] = {}
+        """Encrypted reasoning, as items of the next request's input: what came before the call with this call id."""
         self._readers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "response.output_text.delta": self._text_delta,
             "response.output_text.done": self._text_done,
@@ -92,6 +95,22 @@ class ResponsesReader:
     def _reasoning_delta(self, event: Mapping[str, Any]) -> None:
         self._answer.reasoning(text_of(event.get("delta")))
 
+    def _keep_reasoning(self, item: Mapping[str, Any]) -> None:
+        """Note an item of encrypted reasoning, and which call it led to. One that isn't encrypted is no input."""
+        kind, encrypted = item.get("type"), item.get("encrypted_content")
+        if kind == "reasoning" and isinstance(encrypted, str) and encrypted:
+            item_id = id_of(item.get("id"))
+            summary = [object_of(part) for part in list_of(item.get("summary"))]
+            self._thought[item_id] = {
+                "type": "reasoning",
+                **({"id": item_id} if item_id else {}),
+                "summary": [{"type": "summary_text", "text": text_of(part.get("text"))} for part in summary],
+                "encrypted_content": encrypted,
+            }
+        elif kind == "function_call" and self._thought:
+            self.reasoning.setdefault(id_of(item.get("call_id")), tuple(self._thought.values()))
+            self._thought = {}
+
     # Calls
 
     def _arguments_delta(self, event: Mapping[str, Any]) -> None:
@@ -117,6 +136,7 @@ class ResponsesReader:
 
     def _item_done(self, event: Mapping[str, Any]) -> None:
         item = object_of(event.get("item"))
+        self._keep_reasoning(item)
         if item.get("type") == "message":
             if index_of(event.get("output_index")) not in self._outputs:
                 self._text(event, _text_of_message(item))
@@ -179,6 +199,8 @@ class ResponsesReader:
         """Take in the whole output as the last event repeats it: what is new in it, and the calls as they count."""
         answer = self._answer
         items = [object_of(item) for item in output]
+        for item in items:
+            self._keep_reasoning(item)
         if not answer.has_text:
             for item in items:
                 if item.get("type") == "message":

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from echokit_py.errors import ErrorKind
 from echokit_py.llm.answer import Answer, Delta, Outcome
@@ -61,7 +61,13 @@ class ResponsesStream:
 
     def __init__(self, tools: Sequence[str | Tool] | None) -> None:
         answer = Answer(tools)
-        self._body = _Body(answer, ResponsesReader(answer))
+        self._reader = ResponsesReader(answer)
+        self._body = _Body(answer, self._reader)
+
+    @property
+    def reasoning(self) -> Mapping[str, tuple[dict[str, Any], ...]]:
+        """Encrypted reasoning by the call it led to: call id → items for the input of the next request."""
+        return self._reader.reasoning
 
     def feed(self, data: bytes) -> list[Delta]:
         """Take in bytes of the body; return the deltas that are certain. Never raises: the outcome says what failed."""

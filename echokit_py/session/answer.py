@@ -12,12 +12,13 @@ from collections.abc import Callable
 from echokit_py.asr.clean import clean_transcript
 from echokit_py.errors import Stage
 from echokit_py.llm.history import History
+from echokit_py.llm.ladder import Ladder
 from echokit_py.session.apologies import Apology
+from echokit_py.session.dialogue import Dialogue
 from echokit_py.session.journal import Mark
 from echokit_py.session.services import Services
 from echokit_py.session.speaker import Speaker
 from echokit_py.session.tasks import alongside, ending
-from echokit_py.session.thinker import think
 from echokit_py.session.turn import Turn
 from echokit_py.session.turns import Input
 from echokit_py.session.watchdog import within
@@ -45,15 +46,15 @@ async def transcribe(turn: Turn, pcm: bytes, services: Services) -> str:
     return text
 
 
-async def answer(turn: Turn, history: History, services: Services, on_audio: Callable[[], None]) -> None:
+async def answer(
+    turn: Turn, history: History, ladder: Ladder, services: Services, on_audio: Callable[[], None]
+) -> None:
     """Answer the history's current question by voice. Raises BackendError after what could be said is queued."""
     pieces: asyncio.Queue[str | None] = asyncio.Queue(PIECES_AHEAD)
 
     async def ask() -> None:
         async with ending(pieces):
-            step = await think(history.render(), pieces, services, turn.record)
-            if not turn.over:
-                history.add_step(step.text, step.calls, step.reasoning)
+            await Dialogue(turn, history, ladder, services).run(pieces)
 
     async with alongside(ask(), "thinking") as thinking:
         await Speaker(turn, services, on_audio).run(pieces)

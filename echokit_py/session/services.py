@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from echokit_py.asr.base import Asr
 from echokit_py.config.settings import Timeouts, VadSettings
 from echokit_py.llm.base import Llm, Message
+from echokit_py.llm.rounds import ROUNDS
 from echokit_py.session.apologies import Apology
 from echokit_py.session.journal import Journal
+from echokit_py.tools.base import NoTools, ToolSource
+from echokit_py.tools.schema import Schemas
 from echokit_py.tts.base import Tts
 from echokit_py.vad.base import Vad
 
@@ -22,6 +25,7 @@ class Services:
         hello: s16le mono 16 kHz audio sent to a device that connects afresh, b"" for none.
         apologies: what is said when a stage failed, by stage.
         encoder: threads for framing and encoding audio.
+        tool_rounds: steps with tool calls in one turn.
     """
 
     vad: Vad
@@ -31,6 +35,9 @@ class Services:
     vad_settings: VadSettings
     timeouts: Timeouts
     encoder: Executor
+    tools: ToolSource = field(default_factory=NoTools)
+    schemas: Schemas = field(default_factory=Schemas)
+    tool_rounds: int = ROUNDS
     history_turns: int = 10
     system: tuple[Message, ...] = ()
     few_shot: tuple[Message, ...] = ()

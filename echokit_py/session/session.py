@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.llm.history import History
+from echokit_py.llm.ladder import Ladder
 from echokit_py.session import apologies
 from echokit_py.session.answer import answer, apologise, next_input, transcribe
 from echokit_py.session.boundary import limited, outcome
@@ -52,6 +53,7 @@ class Session:
         self.refused: Counter[str] = Counter()  # inputs that the turn table did not hold, for diagnosis
         self._services = services
         self._history = History(services.system, services.few_shot, services.history_turns)
+        self._ladder = Ladder()
         self._state = TurnState()
         self._outbox: Outbox | None = None
         self._link = LinkParameters()
@@ -94,6 +96,7 @@ class Session:
         self._state = TurnState(Phase.IDLE, streaming=link.stream_asr)
         if not link.reconnect:
             self._history.reset()
+            self._ladder.reset()
             self._greet(outbox)
         await self._gone()
 
@@ -233,7 +236,7 @@ class Session:
         self._history.begin_turn(turn.question)
 
         async def work() -> Input:
-            await answer(turn, self._history, self._services, ready)
+            await answer(turn, self._history, self._ladder, self._services, ready)
             return Input.FINISHED
 
         def ready() -> None:

@@ -97,6 +97,7 @@ class Speaker:
         begun = await self._queue(await self._frames(self._framer.flush), clip, begun)
         if begun:
             self._turn.end_audio()
+            self._turn.show_waiting()
 
     async def _queue(self, frames: list[Frame], clip: _Clip, begun: bool) -> bool:
         for frame in frames:

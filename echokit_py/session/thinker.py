@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import cast
 
 from echokit_py.errors import BackendError, ErrorKind, Stage
-from echokit_py.llm.base import LlmEvent, Message, Step, TextDelta
+from echokit_py.llm.base import LlmEvent, Message, Step, TextDelta, Tool
+from echokit_py.llm.ladder import Descent, descend
 from echokit_py.llm.retry import stream_with_retry
 from echokit_py.session.journal import Mark, TurnRecord
 from echokit_py.session.services import Services
@@ -18,7 +19,8 @@ from echokit_py.text.sentences import SentenceSplitter
 
 
 async def think(
-    messages: Sequence[Message],
+    descent: Descent,
+    tools: Sequence[Tool],
     pieces: asyncio.Queue[str | None],
     services: Services,
     record: TurnRecord,
@@ -31,12 +33,16 @@ async def think(
     splitter, limits = SentenceSplitter(), services.timeouts
     step: Step | None = None
     record.mark(Mark.LLM_REQUEST)
-
-    def ask() -> AsyncGenerator[LlmEvent, None]:
-        return watched(services.llm.stream(messages), Stage.LLM, limits.first_byte_s, limits.between_bytes_s)
-
     # Tries share the time that one is allowed until its first word: the user waits no longer for three than for one.
-    events = stream_with_retry(ask, time.monotonic() + limits.first_byte_s)
+    deadline = time.monotonic() + limits.first_byte_s
+
+    def ask(messages: list[Message]) -> AsyncGenerator[LlmEvent, None]:
+        return watched(services.llm.stream(messages, tools), Stage.LLM, limits.first_byte_s, limits.between_bytes_s)
+
+    def ask_in_some_form() -> AsyncIterator[LlmEvent]:
+        return descend(descent, ask, lambda: time.monotonic() < deadline)
+
+    events = stream_with_retry(ask_in_some_form, deadline)
     async with aclosing(cast("AsyncGenerator[LlmEvent, None]", events)):
         async for event in events:
             if isinstance(event, TextDelta):
@@ -45,8 +51,8 @@ async def think(
             elif isinstance(event, Step):
                 step = event
     await _queue(splitter.flush(), pieces, record)
-    if step is None or not step.text.strip():
-        raise BackendError(Stage.LLM, ErrorKind.BAD_ANSWER, "the model gave an empty answer")
+    if step is None:
+        raise BackendError(Stage.LLM, ErrorKind.BAD_ANSWER, "the model gave no answer")
     return step
 
 

@@ -12,7 +12,7 @@ from echokit_py.audio.framer import Frame
 from echokit_py.session.journal import Mark, TurnRecord
 from echokit_py.session.outbox import Outbox
 from echokit_py.session.playout import Playout
-from firmware_protocol.events import AudioChunk, AudioChunkWithVowel, EndAudio, ServerEvent, StartAudio
+from firmware_protocol.events import Action, AudioChunk, AudioChunkWithVowel, EndAudio, ServerEvent, StartAudio
 from firmware_protocol.link import LinkParameters
 
 
@@ -27,6 +27,7 @@ class Turn:
     outbox: Outbox
     link: LinkParameters
     record: TurnRecord
+    status: str = ""  # to be shown once the audio that is being sent has ended
     playout: Playout = field(default_factory=Playout)
     deadline: asyncio.Timeout | None = None
     question: str = ""
@@ -40,6 +41,17 @@ class Turn:
         if self.over:
             raise asyncio.CancelledError
         self.outbox.put(event, on_sent=on_sent)
+
+    def show(self, status: str) -> None:
+        """Show what is being done: at once, or when the sentence that is being sent has ended (`show_waiting`)."""
+        self.status = status
+        self.show_waiting()
+
+    def show_waiting(self) -> None:
+        """Show what waits to be shown, unless a sentence is being sent."""
+        if self.status and not self.in_audio:
+            status, self.status = self.status, ""
+            self.send(Action(status))
 
     def start_audio(self, text: str, kept: str) -> None:
         """Begin a sentence: `text` is displayed, `kept` is what the history keeps of it as far as it is heard."""

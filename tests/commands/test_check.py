@@ -11,6 +11,7 @@ from echokit_py import cli
 from echokit_py.commands.check import check
 from tests.fakes.chat_server import ChatServer, status
 from tests.fakes.faults import Fault
+from tests.fakes.responses_server import ResponsesServer
 from tests.fakes.speech_server import SpeechServer
 
 CONFIG = """\
@@ -44,6 +45,16 @@ async def test_all_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert code == 0
     assert lines[0] == "/config.toml: the configuration is valid"
     assert sorted(line.split(":")[0] for line in lines[1:]) == ["asr", "llm", "tts"]
+
+
+async def test_the_responses_api_is_tried_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with SpeechServer(key="right") as speech, ResponsesServer() as llm:
+        path = tmp_path / "config.toml"
+        urls = {"asr": speech.asr_url, "tts": speech.tts_url, "llm": llm.url}
+        path.write_text(CONFIG.replace("openai_chat", "openai_responses").format(**urls, key="right"))
+        assert await check(path, offline=False) == 0
+        assert "model gpt answers" in capsys.readouterr().out
+        assert (len(llm.requests), llm.faults) == (1, [])
 
 
 async def test_each_fault_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

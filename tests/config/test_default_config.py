@@ -106,21 +106,30 @@ def test_the_default_that_is_computed() -> None:
     assert vad["neg_threshold"] == VadSettings().exit_threshold
 
 
-@pytest.mark.parametrize("choice", [0, 1], ids=["local", "remote"])
+@pytest.mark.parametrize("choice", [0, 1, 2], ids=["local", "remote", "third"])
 def test_everything_that_is_switched_off_works_when_switched_on(choice: int) -> None:
     seen: dict[str, int] = {}
     text = ""
     for name, _, block in BLOCKS:
         number = seen[name] = seen.get(name, -1) + 1
-        if name not in KINDS or number == choice:
+        if name not in KINDS or number == (choice if name == "llm" else min(choice, 1)):
             text += block + "\n"
     # In the file the tables below [llm] stand between the two [llm]; their order is free.
     loaded = parse(text, "config.toml", folder=PATH.parent, environ=ENVIRON)
-    assert [warning.key for warning in loaded.warnings if warning.key != "hello_wav"] == ["llm.prompts_url"] * (
-        1 - choice
-    ) + ["llm.mcp_server[0]"]
+    assert [warning.key for warning in loaded.warnings if warning.key != "hello_wav"] == [
+        *(["llm.prompts_url"] if choice == 0 else []),
+        *(["llm.extra.max_tokens"] if choice == 2 else []),
+        "llm.mcp_server[0]",
+    ]
     platforms = [loaded.settings.asr.platform, loaded.settings.tts.platform, loaded.settings.llm.platform]
-    assert platforms == [["faster_whisper", "piper", "llama_cpp"], ["openai", "openai", "openai_chat"]][choice]
+    assert (
+        platforms
+        == [
+            ["faster_whisper", "piper", "llama_cpp"],
+            ["openai", "openai", "openai_chat"],
+            ["openai", "openai", "openai_responses"],
+        ][choice]
+    )
 
 
 def test_every_option_has_an_explanation_before_it() -> None:

@@ -134,7 +134,7 @@ MISTAKES = [
     (
         REMOTE + 'colour = "s3cret"\n',
         "f.toml:10: llm.colour: there is no such key here; there are sys_prompts, dynamic_prompts, prompts_url,"
-        " history, mcp_server, extra, platform, url, api_key, model",
+        " history, tool_rounds, mcp_server, extra, platform, url, api_key, model",
     ),
     (
         REMOTE + 'llm_chat_url = "http://c"\n',
@@ -267,7 +267,7 @@ MISTAKES = [
     (
         REMOTE.replace('platform = "openai_chat"', 'platform = "openai"'),
         'f.toml:8: llm.platform: there is no platform "openai"; did you mean "openai_chat"?'
-        ' There are "llama_cpp", "openai_chat"',
+        ' There are "llama_cpp", "openai_chat", "openai_responses"',
     ),
     (
         REMOTE.replace('[tts]\nplatform = "openai"', '[tts]\nvoice = "alloy"'),
@@ -285,7 +285,7 @@ MISTAKES = [
     (
         '[asr]\nplatform = "faster_whisper"\n[tts]\nplatform = "piper"\n',
         'f.toml:0: llm: the table is missing: add a line [llm] and below it platform = "llama_cpp" to answer on this'
-        ' machine, or "openai_chat" for a server',
+        ' machine, or "openai_chat" or "openai_responses" for a server',
     ),
     (
         LOCAL + "\n[[llm.mcp_server]\n",
@@ -400,6 +400,14 @@ def test_ways_of_working_that_are_not_in_this_version() -> None:
             "f.toml:8: llm.sys_prompts[0].content: {{ url }} isn't fetched in this version yet;"
             " put the text itself there",
         ),
+        (
+            LOCAL.replace('"llama_cpp"', '"openai_responses"')
+            + 'url = "https://api.groq.com/openai/v1/chat/responses"\nextra = { max_tokens = 9, top_p = 1 }\n',
+            "f.toml:7: llm.url: nothing answers there, so https://api.groq.com/openai/v1/responses is used, which is"
+            " Groq's address\n"
+            'f.toml:8: llm.extra.max_tokens: is of another API; this one refuses it and calls it "max_output_tokens"',
+        ),
+        (LOCAL.replace('"llama_cpp"', '"openai_responses"') + "extra = { max_output_tokens = 9 }\n", ""),
         (
             REMOTE + 'api_key = "${EMPTY}"\n',
             "f.toml:10: llm.api_key: the environment variable EMPTY is set, but empty",

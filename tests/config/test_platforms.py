@@ -11,6 +11,7 @@ from echokit_py.config.settings import (
     LlamaCppLlm,
     OpenAiAsr,
     OpenAiChatLlm,
+    OpenAiResponsesLlm,
     OpenAiTts,
     PiperTts,
     PluginSettings,
@@ -30,6 +31,7 @@ NONE: frozenset[str] = frozenset()
             ("asr", name, "faster_whisper", FasterWhisperAsr)
             for name in ("faster_whisper", "faster-whisper", "FasterWhisper")
         ],
+        *[("llm", name, "openai_responses", OpenAiResponsesLlm) for name in ("openai_responses", "OpenAIResponses")],
         ("tts", "Piper", "piper", PiperTts),
         *[("llm", name, "llama_cpp", LlamaCppLlm) for name in ("llama_cpp", "llama.cpp", "LlamaCpp")],
     ],
@@ -41,7 +43,6 @@ def test_spellings(kind: Kind, name: str, canonical: str, settings: type[Section
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        *[("llm", name) for name in ("openai_responses", "OpenAIResponses")],
         *[("asr", name) for name in ("paraformer_v2", "ParaformerV2", "elevenlabs")],
         *[
             ("tts", name)
@@ -84,6 +85,7 @@ def test_unknown(kind: Kind, name: object, message: str) -> None:
         ("asr", {"url": "http://x"}, "openai"),
         ("llm", {"url": "http://x"}, "openai_chat"),
         ("llm", {"llm_chat_url": "http://x"}, "openai_chat"),
+        ("llm", {"llm_responses_url": "http://x"}, "openai_responses"),
     ],
 )
 def test_old_documents_without_platform(kind: Kind, table: dict[str, object], canonical: str) -> None:
@@ -97,7 +99,6 @@ def test_old_documents_without_platform(kind: Kind, table: dict[str, object], ca
         ("asr", {"lang": "en"}, '^is missing: write platform = "faster_whisper"'),
         ("llm", {"model": "x"}, '^is missing: write platform = "openai_chat"'),
         ("asr", {"paraformer_token": "x"}, '"paraformer_v2" isn\'t in this version yet'),
-        ("llm", {"llm_responses_url": "x"}, '"openai_responses" isn\'t in this version yet'),
     ],
 )
 def test_old_documents_that_do_not_say_enough(kind: Kind, table: dict[str, object], message: str) -> None:

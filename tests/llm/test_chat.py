@@ -12,7 +12,7 @@ import pytest
 from echokit_py.config.settings import OpenAiChatLlm
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.http import HttpClient
-from echokit_py.llm import chat
+from echokit_py.llm import request
 from echokit_py.llm.base import LlmEvent, Message, ReasoningDelta, Step, TextDelta, Tool, ToolCall
 from echokit_py.llm.chat import OpenAiChat, build, request_body
 from tests.fakes.chat_server import (
@@ -123,8 +123,14 @@ def test_extra_wins_but_for_messages_and_stream() -> None:
     assert extra["tools"] == [search]
 
 
+def test_without_tools_nothing_is_said_of_them() -> None:
+    extra = {"tool_choice": "auto", "parallel_tool_calls": False, "tools": [], "top_p": 1}
+    assert request_body("m", extra, HI, []) == {"model": "m", "top_p": 1, "messages": HI, "stream": True}
+    assert request_body("m", extra, HI, [LIGHT]).keys() >= {"tools", "tool_choice", "parallel_tool_calls"}
+
+
 async def test_reading_stops_at_done(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "END_GRACE_S", 0)
+    monkeypatch.setattr(request, "END_GRACE_S", 0)
     async with ChatServer(Answer(say("Hello there.").pieces, end="hang")) as server:
         events, error = await ask(client(http, server))
         assert (text_of(events), error) == ("Hello there.", None)
@@ -281,7 +287,7 @@ async def test_probe(http: HttpClient) -> None:
 
 
 async def test_probe_does_not_wait_for_ever(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "PROBE_S", 0)
+    monkeypatch.setattr(request, "PROBE_S", 0)
     async with ChatServer(Fault.HANG) as server:
         with pytest.raises(BackendError) as caught:
             await client(http, server).probe()

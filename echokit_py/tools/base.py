@@ -1,0 +1,63 @@
+"""The interface of a source of tools: what it offers, and a call of one. Knows no model and no session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What a tool may be called (OpenAI's reference, `tools[].function.name`); to be used with `fullmatch`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool offered to the model. `parameters` is its JSON schema."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call came to, in words for the model. `is_error`: it did not do what was asked."""
+
+    text: str
+    is_error: bool = False
+
+
+class ToolSource(Protocol):
+    """Where tools come from, shared by all devices."""
+
+    def tools(self) -> Sequence[Tool]:
+        """The tools offered now, each name (see `NAME`) once. Asked at the beginning of each turn."""
+        ...
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Run a tool once; never twice for one call.
+
+        Args:
+            name: one of those offered.
+            arguments: they fit the tool's schema, as far as that could be checked.
+
+        Raises:
+            TimeoutError: the tool did not answer within its time; what it did is not known.
+            BackendError: it could not be reached.
+
+        Cancelling cancels the tool, as far as it can be.
+        """
+        ...
+
+
+class NoTools:
+    """A source that offers nothing."""
+
+    def tools(self) -> Sequence[Tool]:
+        """None."""
+        return ()
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Nothing can be called."""
+        return ToolResult(f"there is no tool {name!r}", is_error=True)
