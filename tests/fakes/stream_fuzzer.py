@@ -123,6 +123,8 @@ def wrong(seed: Seed, body: bytes, chance: Random) -> Iterator[str]:
         for clean in (True, False):
             cut = read(seed, body[:end], clean=clean)
             yield from _wrong_outcome(seed, cut)
+            if clean and seed.api == "responses" and body != seed.body:
+                continue  # a mutated event may contradict the one before, and the last one counts
             if not {(call.name, call.arguments) for call in cut.step.calls} <= whole:
                 yield f"cut at {end} (clean: {clean}) it calls {cut.step.calls}, whole {outcome.step.calls}"
 
