@@ -37,7 +37,7 @@ history = 2
 sys_prompts = [{ role = "system", content = "You are a helpful assistant. Answer in one short sentence." }]
 
 [llm.extra]
-max_tokens = 40
+max_tokens = 30
 temperature = 0
 """
 

@@ -65,10 +65,11 @@ async def understand(turn: Turn, voices: Voices) -> tuple[str, str]:
     return " ".join(turn.answer), (await voices.asr.transcribe(quiet + turn.audio + quiet)).text
 
 
-async def check_answer(turn: Turn, voices: Voices) -> None:
-    """The audio of an answer says its text."""
+async def check_answer(turn: Turn, voices: Voices) -> tuple[str, str]:
+    """The audio of an answer says its text. Returns the text and what was understood."""
     text, understood = await understand(turn, voices)
     assert error_rate(text, understood) <= ANSWER_LIMIT, f"answered {text!r}, understood {understood!r}"
+    return text, understood
 
 
 def check_question(turn: Turn, said: str, misheard: int = 0) -> None:
@@ -99,8 +100,7 @@ async def test_every_recording(patient_server: ServerProcess, voices: Voices, li
             turn = await board.say(load_recording(name))
         check_question(turn, said, MISHEARD.get(name, 0))
         questions.add(said, turn.asr)
-        await check_answer(turn, voices)
-        answers.add(*await understand(turn, voices))
+        answers.add(*await check_answer(turn, voices))
     assert questions.rate <= 0.10, questions
     assert answers.rate <= ANSWERS_LIMIT, answers
 

@@ -21,6 +21,7 @@ from echokit_py.llm.base import Tool
 from echokit_py.llm.stream import ChatStream, ResponsesStream
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
+READ_SIZES = (1, 7, 4096)  # bytes, besides the whole at once
 PRESENT = (CORPUS / "streams" / "manifest.json").is_file()
 
 pytestmark = pytest.mark.skipif(not PRESENT, reason="the corpus (../shared/corpus) is not here")
@@ -47,6 +48,10 @@ def tools_of(entry: dict[str, Any]) -> list[Tool] | None:
         listed = [{"name": name, "parameters": schema} for name, schema in entry["tool_schemas"].items()]
         return read_tools(json.dumps(listed))
     return read_tools(json.dumps(entry["tools"])) if "tools" in entry else None
+
+
+def read(body: bytes, size: int) -> list[bytes]:
+    return [body[start : start + size] for start in range(0, len(body), size)]
 
 
 def cut(body: bytes, chance: random.Random) -> Iterator[bytes]:
@@ -86,8 +91,7 @@ def test_streams(entry: dict[str, Any]) -> None:
     assert [] in found, (found, report)
 
     chance = random.Random(entry["file"])
-    pieces = [[body[place : place + 1] for place in range(len(body))]]
-    pieces += [[body[start : start + 7] for start in range(0, len(body), 7)], list(cut(body, chance))]
+    pieces = [*(read(body, size) for size in READ_SIZES), list(cut(body, chance))]
     if "tcp_splits" in entry:
         places = [0, *entry["tcp_splits"], len(body)]
         pieces.append([body[start:end] for start, end in pairwise(places)])
@@ -105,11 +109,18 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: str(case["id"]))
 def test_cases(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expect"]
+    given = case["input"]
     if "wire_chunks_b64" in given:
         chunks = [base64.b64decode(chunk) for chunk in given["wire_chunks_b64"]]
     else:
         chunks = [f"data: {payload}\n\n".encode() for payload in given["payloads"]]
+    whole = b"".join(chunks)
+    for cuts in [chunks, [whole], *(read(whole, size) for size in READ_SIZES)]:
+        assert_outcome(case, cuts)
+
+
+def assert_outcome(case: dict[str, Any], chunks: list[bytes]) -> None:
+    given, expected = case["input"], case["expect"]
     reader = ChatStream(given["tools"]) if given["api"] == "chat" else ResponsesStream(given["tools"])
     for chunk in chunks:
         reader.feed(chunk)
