@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -148,10 +149,10 @@ async def test_several_turns_and_the_history_over_a_reconnect(server: ServerProc
 
 # Nothing that makes a small model recite numbers: how those are spoken is a matter of taste.
 EIGHT = (
-    "Why do flowers smell?",
+    "Can you tell me something about flowers?",
     "Why is the sky blue?",
     "Where do penguins live?",
-    "What is a poem?",
+    "What is the color of a banana?",
     "When does the summer begin?",
     "What do rabbits like to eat?",
     "Why do people sleep?",
@@ -159,9 +160,15 @@ EIGHT = (
 )
 
 
+def nearest(texts: Sequence[str], text: str) -> int:
+    """Which of `texts` has the fewest words other than `text`'s."""
+    return min(range(len(texts)), key=lambda number: error_rate(texts[number], text))
+
+
 async def test_eight_devices_at_once(server: ServerProcess, voices: Voices) -> None:
-    """Each device gets the answer to its own question: of all answers given to a single device, its own is nearest.
-    (They need not be equal: the order of sums in a batch may tip a close choice between two words.)"""
+    """Each device is heard, and gets the answer to its own question: of all questions, and of all answers that a single
+    device gets to them, its own are nearest. (Answers need not be equal: the order of sums in a batch may tip a close
+    choice between two words.)"""
     questions = [await voices.say(text) for text in EIGHT]
 
     async def ask(name: str, number: int, *, realtime: bool) -> Turn:
@@ -171,10 +178,9 @@ async def test_eight_devices_at_once(server: ServerProcess, voices: Voices) -> N
     alone = [" ".join((await ask("alone", number, realtime=False)).answer) for number in range(8)]
     turns = await asyncio.gather(*(ask("together", number, realtime=True) for number in range(8)))
     for number, turn in enumerate(turns):
-        check_question(turn, EIGHT[number])
         await check_answer(turn, voices)
-        distances = [error_rate(other, " ".join(turn.answer)) for other in alone]
-        assert min(range(8), key=distances.__getitem__) == number, (alone, turn.answer)
+        assert nearest(EIGHT, turn.asr) == number, turn.asr
+        assert nearest(alone, " ".join(turn.answer)) == number, (alone, turn.answer)
 
 
 async def test_turns_are_shown(server: ServerProcess) -> None:
