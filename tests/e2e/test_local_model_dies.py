@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_the_model_is_killed(server: ServerProcess, voices: Voices) -> None:
-    question = await voices.say("What is a mountain?")
+    question = await voices.say("Tell me something about the ocean.")
     async with Board(server.url, device_id="killer", realtime=False) as board:
         assert (await board.say(question)).outcome is Outcome.ANSWERED
         (child,) = psutil.Process(server.pid).children(recursive=True)

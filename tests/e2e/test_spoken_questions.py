@@ -108,7 +108,7 @@ async def test_every_recording(patient_server: ServerProcess, voices: Voices, li
 
 async def test_the_command_in_real_time(server: ServerProcess, voices: Voices, tmp_path: Path) -> None:
     question, out = tmp_path / "question.wav", tmp_path / "answer.wav"
-    question.write_bytes(write_wav(await voices.say("How many days has a week?")))
+    question.write_bytes(write_wav(await voices.say("When does the summer begin?")))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "echokit_py", "device", "--url", server.url),
         *("--wav", str(question), "--json", "--out", str(out)),
@@ -118,7 +118,7 @@ async def test_the_command_in_real_time(server: ServerProcess, voices: Voices, t
     assert process.returncode == 0
     events = [json.loads(line) for line in printed.splitlines()]
     heard = [event["text"] for event in events if event["event"] == "ASR"]
-    assert words(heard[-1]) == words("How many days has a week?")
+    assert words(heard[-1]) == words("When does the summer begin?")
     answer = " ".join(event["text"] for event in events if event["event"] == "StartAudio")
     spoken = (await voices.asr.transcribe(to_mono_16k(read_wav(out.read_bytes())))).text
     assert error_rate(answer, spoken) <= ANSWER_LIMIT, f"answered {answer!r}, understood {spoken!r}"
@@ -151,12 +151,12 @@ async def test_several_turns_and_the_history_over_a_reconnect(server: ServerProc
 EIGHT = (
     "Can you tell me something about flowers?",
     "Why is the sky blue?",
-    "Where do penguins live?",
+    "What do you know about music?",
     "What is the color of a banana?",
-    "When does the summer begin?",
     "What do rabbits like to eat?",
-    "Why do people sleep?",
-    "What is a guitar made of?",
+    "What can I cook for dinner tonight?",
+    "How do airplanes stay in the air?",
+    "What should I wear in the winter?",
 )
 
 
