@@ -191,5 +191,6 @@ async def test_eight_devices_at_once(server: ServerProcess, voices: Voices) -> N
 async def test_turns_are_shown(server: ServerProcess) -> None:
     async with aiohttp.ClientSession() as http, http.get(f"{server.base}/api/turns") as answer:
         turns = await answer.json()
+    turns = [turn for turn in turns if turn["device"] != "killer"]  # whose model was killed, in another test
     assert turns
     assert all(turn["outcome"] in {"answered", "nothing said", "interrupted"} for turn in turns), turns
