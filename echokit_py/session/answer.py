@@ -16,6 +16,7 @@ from echokit_py.llm.ladder import Ladder
 from echokit_py.session.apologies import Apology
 from echokit_py.session.dialogue import Dialogue
 from echokit_py.session.journal import Mark
+from echokit_py.session.piece import Piece
 from echokit_py.session.services import Services
 from echokit_py.session.speaker import Speaker
 from echokit_py.session.tasks import alongside, ending
@@ -50,7 +51,7 @@ async def answer(
     turn: Turn, history: History, ladder: Ladder, services: Services, on_audio: Callable[[], None]
 ) -> None:
     """Answer the history's current question by voice. Raises BackendError after what could be said is queued."""
-    pieces: asyncio.Queue[str | None] = asyncio.Queue(PIECES_AHEAD)
+    pieces: asyncio.Queue[Piece | None] = asyncio.Queue(PIECES_AHEAD)
 
     async def ask() -> None:
         async with ending(pieces):

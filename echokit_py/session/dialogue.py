@@ -15,6 +15,7 @@ from echokit_py.llm.ladder import Descent, Ladder
 from echokit_py.llm.rounds import MAX_CALLS, AskAgain, Finish, GiveUp, Rounds, Run, refusal
 from echokit_py.log import sanitize
 from echokit_py.session.calls import Calls
+from echokit_py.session.piece import Piece
 from echokit_py.session.services import Services
 from echokit_py.session.thinker import think
 from echokit_py.session.turn import Turn
@@ -37,7 +38,7 @@ class Dialogue:
         self._rounds = Rounds(tools, services.tool_rounds)
         self._calls = Calls(tools, history, services, self._device)
 
-    async def run(self, pieces: asyncio.Queue[str | None]) -> None:
+    async def run(self, pieces: asyncio.Queue[Piece | None]) -> None:
         """Answer the history's question; what is to be spoken goes into `pieces`. Raises BackendError (LLM)."""
         while True:
             descent = Descent(self._ladder, self._history, self._rounds.note)

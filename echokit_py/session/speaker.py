@@ -14,6 +14,7 @@ from echokit_py.audio.framer import Frame, Framer
 from echokit_py.audio.opus import FRAME_BYTES
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.session.journal import Mark
+from echokit_py.session.piece import Piece
 from echokit_py.session.services import Services
 from echokit_py.session.tasks import alongside, ending
 from echokit_py.session.turn import Turn
@@ -46,7 +47,7 @@ class Speaker:
         self._framer = Framer(turn.link.opus, turn.link.vowel)
         self._filter = SpeechFilter()
 
-    async def run(self, pieces: asyncio.Queue[str | None]) -> None:
+    async def run(self, pieces: asyncio.Queue[Piece | None]) -> None:
         """Speak `pieces` until None comes. Raises BackendError (TTS), after the audio that was made is queued."""
         clips: asyncio.Queue[_Clip | None] = asyncio.Queue(CLIPS_AHEAD)
         async with alongside(self._synthesize(pieces, clips), "synthesis") as synthesis:
@@ -66,11 +67,11 @@ class Speaker:
             await clip.audio.put(pcm[start : start + PIECE_BYTES])
         await clip.audio.put(None)
 
-    async def _synthesize(self, pieces: asyncio.Queue[str | None], clips: asyncio.Queue[_Clip | None]) -> None:
+    async def _synthesize(self, pieces: asyncio.Queue[Piece | None], clips: asyncio.Queue[_Clip | None]) -> None:
         async with ending(clips):
             while (piece := await pieces.get()) is not None:
-                if spoken := self._filter.speakable(piece):
-                    clip = _Clip(piece, kept=piece)
+                if spoken := self._filter.speakable(piece.text):
+                    clip = _Clip(piece.text, kept=piece.text if piece.kept else "")
                     await clips.put(clip)
                     await self._synthesize_clip(spoken, clip)
 

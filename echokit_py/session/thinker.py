@@ -13,6 +13,7 @@ from echokit_py.llm.base import LlmEvent, Message, Step, TextDelta, Tool
 from echokit_py.llm.ladder import Descent, descend
 from echokit_py.llm.retry import stream_with_retry
 from echokit_py.session.journal import Mark, TurnRecord
+from echokit_py.session.piece import Piece
 from echokit_py.session.services import Services
 from echokit_py.session.watchdog import watched
 from echokit_py.text.sentences import SentenceSplitter
@@ -21,7 +22,7 @@ from echokit_py.text.sentences import SentenceSplitter
 async def think(
     descent: Descent,
     tools: Sequence[Tool],
-    pieces: asyncio.Queue[str | None],
+    pieces: asyncio.Queue[Piece | None],
     services: Services,
     record: TurnRecord,
 ) -> Step:
@@ -56,7 +57,7 @@ async def think(
     return step
 
 
-async def _queue(found: list[str], pieces: asyncio.Queue[str | None], record: TurnRecord) -> None:
+async def _queue(found: list[str], pieces: asyncio.Queue[Piece | None], record: TurnRecord) -> None:
     for piece in found:
         record.mark(Mark.SENTENCE)
-        await pieces.put(piece)
+        await pieces.put(Piece(piece))

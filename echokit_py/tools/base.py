@@ -13,11 +13,18 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool offered to the model. `parameters` is its JSON schema."""
+    """A tool offered to the model.
+
+    Attributes:
+        parameters: its JSON schema.
+        filler: what is said to the user when a call takes longer than `filler_after_s`; "" for nothing.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    filler: str = ""
+    filler_after_s: float = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,10 @@ class ToolSource(Protocol):
     """Where tools come from, shared by all devices."""
 
     def tools(self) -> Sequence[Tool]:
-        """The tools offered now, each name (see `NAME`) once. Asked at the beginning of each turn."""
+        """The tools offered now, each name (see `NAME`) once. Asked at the beginning of each turn.
+
+        The very same object as before as long as nothing has changed: requests keep what they made of it.
+        """
         ...
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:

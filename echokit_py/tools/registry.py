@@ -19,6 +19,7 @@ class LocalTools:
 
     def __init__(self) -> None:
         self._tools: dict[str, tuple[Tool, Function, float]] = {}
+        self._offered: tuple[Tool, ...] = ()
 
     def add(self, tool: Tool, function: Function, timeout_s: float = TIMEOUT_S) -> None:
         """Offer a tool. Raises ValueError when no server would take its name, or another has it."""
@@ -27,10 +28,11 @@ class LocalTools:
         if tool.name in self._tools:
             raise ValueError(f"there is a tool {tool.name!r} already")
         self._tools[tool.name] = (tool, function, timeout_s)
+        self._offered = (*self._offered, tool)
 
     def tools(self) -> Sequence[Tool]:
         """All of them, in the order in which they were added."""
-        return tuple(tool for tool, _, _ in self._tools.values())
+        return self._offered
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Run a tool. Raises TimeoutError, and whatever its function raises."""
