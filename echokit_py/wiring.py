@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from echokit_py import registry
+from echokit_py.asr import simplified
 from echokit_py.asr.base import Asr
 from echokit_py.audio.pcm import AudioError
 from echokit_py.audio.resample import to_mono_16k
@@ -23,8 +24,12 @@ from echokit_py.llm.base import Llm, Message
 from echokit_py.models.store import ModelStore
 from echokit_py.session import apologies
 from echokit_py.session.services import Services
+from echokit_py.tools.base import NoTools, ToolSource
 from echokit_py.tts.base import Tts
 from echokit_py.vad.base import Vad
+
+if TYPE_CHECKING:
+    from echokit_py.mcp.source import McpTools
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +71,7 @@ async def providers(settings: Settings) -> AsyncIterator[Providers]:
 
         yield Providers(
             vad=cast(Vad, build("vad", None, "silero")),
-            asr=cast(Asr, build("asr", settings.asr, settings.asr.platform)),
+            asr=simplified.wrap(cast(Asr, build("asr", settings.asr, settings.asr.platform)), settings.asr),
             llm=cast(Llm, build("llm", settings.llm, settings.llm.platform)),
             tts=cast(Tts, build("tts", settings.tts, settings.tts.platform)),
         )
@@ -80,7 +85,27 @@ async def start(built: Providers) -> None:
 
 
 @asynccontextmanager
-async def services(settings: Settings, built: Providers) -> AsyncIterator[Services]:
+async def mcp_tools(settings: Settings) -> AsyncIterator[McpTools | None]:
+    """The tools of the MCP servers in the configuration, None when there are none.
+
+    Connecting begins when the block is entered, and nothing waits for it; all is disconnected when it is left.
+    """
+    servers = settings.llm.mcp_server
+    if not servers:
+        yield None
+        return
+    from echokit_py.mcp.source import McpTools
+
+    tools = McpTools(servers)
+    try:
+        await tools.start()
+        yield tools
+    finally:
+        await tools.close()
+
+
+@asynccontextmanager
+async def services(settings: Settings, built: Providers, tools: ToolSource | None = None) -> AsyncIterator[Services]:
     """What sessions share, from started or starting providers."""
     with ThreadPoolExecutor(ENCODER_THREADS, thread_name_prefix="encoder") as encoder:
         yield Services(
@@ -91,12 +116,13 @@ async def services(settings: Settings, built: Providers) -> AsyncIterator[Servic
             vad_settings=settings.asr.vad,
             timeouts=settings.timeouts,
             encoder=encoder,
+            tools=tools or NoTools(),
             tool_rounds=settings.llm.tool_rounds,
             history_turns=settings.llm.history,
             system=_messages(settings.llm.sys_prompts),
             few_shot=_messages(settings.llm.dynamic_prompts),
             hello=await asyncio.to_thread(load_hello, settings.hello_wav),
-            apologies=await asyncio.to_thread(apologies.load),
+            apologies=await asyncio.to_thread(apologies.load, apologies.language_of(settings)),
         )
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from echokit_py.audio.wav import write_wav
-from echokit_py.config.settings import OpenAiChatLlm, OpenAiTts, PluginSettings, Settings
+from echokit_py.config.settings import McpServer, OpenAiAsr, OpenAiChatLlm, OpenAiTts, PluginSettings, Settings
 from echokit_py.errors import ModelError
-from echokit_py.wiring import HELLO_LIMIT_BYTES, load_hello, providers
+from echokit_py.mcp.base import State
+from echokit_py.tools.base import NoTools, ToolSource
+from echokit_py.tools.registry import LocalTools
+from echokit_py.wiring import HELLO_LIMIT_BYTES, load_hello, mcp_tools, providers, services
 
 
 def test_a_hello_sound_of_any_rate(tmp_path: Path) -> None:
@@ -42,3 +46,34 @@ async def test_a_platform_that_is_not_installed() -> None:
     with pytest.raises(ModelError, match="no installed package offers the asr platform 'elsewhere'"):
         async with providers(settings):
             pass
+
+
+def settings(*servers: McpServer) -> Settings:
+    return Settings(
+        asr=OpenAiAsr(url="http://127.0.0.1:1/"),
+        tts=OpenAiTts(url="http://127.0.0.1:1/"),
+        llm=OpenAiChatLlm(url="http://127.0.0.1:1/", mcp_server=servers),
+    )
+
+
+async def test_without_mcp_servers_there_are_no_tools() -> None:
+    async with mcp_tools(settings()) as tools:
+        assert tools is None
+
+
+async def test_mcp_servers_that_are_down_hold_nothing_up_and_leave_nothing_behind() -> None:
+    before = asyncio.all_tasks()
+    down = [McpServer(server=f"http://127.0.0.1:1/{n}", name=f"down{n}") for n in range(3)]
+    async with mcp_tools(settings(*down)) as tools:
+        assert tools is not None
+        assert list(tools.tools()) == []
+        assert [(one.name, one.state) for one in tools.statuses()] == [(f"down{n}", State.CONNECTING) for n in range(3)]
+        assert len(asyncio.all_tasks() - before) >= 3
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("given", [LocalTools(), None])
+async def test_sessions_get_the_tools(given: ToolSource | None) -> None:
+    made = settings()
+    async with providers(made) as built, services(made, built, given) as shared:
+        assert shared.tools is given if given is not None else isinstance(shared.tools, NoTools)

@@ -8,11 +8,19 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What was said. `no_speech_prob` (0..1) and `compression_ratio`, where a back end has them, speak against it."""
+    """What was said. The figures, where a back end has them, can speak against it (`sanity.py`).
+
+    Attributes:
+        language: as the back end names it: a code, or a name such as "english".
+        no_speech_prob: 0 to 1.
+        avg_logprob: the mean log probability of the tokens; 0 is certain.
+        compression_ratio: how many times smaller gzip makes the text.
+    """
 
     text: str
     language: str | None = None
     no_speech_prob: float | None = None
+    avg_logprob: float | None = None
     compression_ratio: float | None = None
 
 

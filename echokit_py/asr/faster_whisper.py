@@ -1,4 +1,4 @@
-"""Speech recognition on this machine: Whisper by faster-whisper (CTranslate2). Judges no text: `clean.py` does."""
+"""Speech recognition on this machine: Whisper by faster-whisper (CTranslate2). Judges no text: `sanity.py` does."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class LocalWhisper:
 
         Windows of up to 30 s that Whisper takes for silence by its own rule (no_speech_prob > 0.6 and a mean log
         probability < -1) give no text; nothing else is dropped. Of several windows the most speech-like gives
-        `no_speech_prob`, the most repetitive one `compression_ratio`.
+        `no_speech_prob`, the surest `avg_logprob`, the most repetitive one `compression_ratio`.
 
         A cancelled request doesn't run when it has not begun. Raises BackendError.
         """
@@ -138,6 +138,7 @@ class LocalWhisper:
             text=" ".join(segment.text.strip() for segment in segments).strip(),
             language=info.language,
             no_speech_prob=min((segment.no_speech_prob for segment in segments), default=None),
+            avg_logprob=max((segment.avg_logprob for segment in segments), default=None),
             compression_ratio=max((segment.compression_ratio for segment in segments), default=None),
         )
 

@@ -1,4 +1,4 @@
-"""Speech recognition over OpenAI's HTTP API (`POST …/audio/transcriptions`). Judges no text: `clean.py` does.
+"""Speech recognition over OpenAI's HTTP API (`POST …/audio/transcriptions`). Judges no text: `sanity.py` does.
 
 Source: OpenAI's API reference, "Create transcription". LlamaEdge, whisper.cpp, vLLM, Groq and others speak it too.
 """
@@ -36,14 +36,29 @@ class _OpenAiAsr:
     def __init__(self, settings: OpenAiAsr, http: HttpClient) -> None:
         self._settings = settings
         self._http = http
+        # Only verbose_json tells how sure the model was. OpenAI's newer models refuse it, and so do some servers; where
+        # the model is no Whisper there is nothing to gain.
+        self._format = "verbose_json" if settings.model.lower().rpartition("/")[2].startswith("whisper") else "json"
 
     async def start(self) -> None:
         """Nothing to load; the first request connects."""
 
     async def transcribe(self, pcm: bytes) -> Transcript:
+        if self._format != "json":
+            try:
+                return await self._ask(pcm, self._format)
+            except BackendError as error:
+                if error.kind is not ErrorKind.REFUSED:
+                    raise
+        transcript = await self._ask(pcm, "json")
+        self._format = "json"  # which is why it was refused
+        return transcript
+
+    async def _ask(self, pcm: bytes, answer_format: str) -> Transcript:
         settings = self._settings
         key = settings.api_key.get_secret_value()
-        async with self._http.post(Stage.ASR, settings.url, key=key, form=self._form(pcm)) as response:
+        form = self._form(pcm, answer_format)
+        async with self._http.post(Stage.ASR, settings.url, key=key, form=form) as response:
             return read_transcript(await read_body(Stage.ASR, response, MAX_ANSWER), response.content_type)
 
     async def probe(self) -> str:
@@ -53,12 +68,11 @@ class _OpenAiAsr:
     async def close(self) -> None:
         """Nothing to close: the connections are the shared client's."""
 
-    def _form(self, pcm: bytes) -> aiohttp.FormData:
+    def _form(self, pcm: bytes, answer_format: str) -> aiohttp.FormData:
         form = aiohttp.FormData()
         # A file object, since aiohttp warns of bytes above 1 MiB (32 s of speech) that they are sent in one piece.
         form.add_field("file", io.BytesIO(write_wav(pcm)), filename="audio.wav", content_type="audio/wav")
-        # gpt-4o-transcribe knows only this one.
-        for name, value in {"response_format": "json", **form_fields(self._settings)}.items():
+        for name, value in {"response_format": answer_format, **form_fields(self._settings)}.items():
             form.add_field(name, value)
         return form
 
@@ -119,6 +133,7 @@ def _transcript(text: str, language: object, segments: list[Any]) -> Transcript:
         text=_LINE_PREFIX.sub("", text).strip(),
         language=language if isinstance(language, str) and language else None,
         no_speech_prob=min(silence, default=None),
+        avg_logprob=max(_numbers(segments, "avg_logprob"), default=None),
         compression_ratio=max(repetition, default=None),
     )
 

@@ -1,4 +1,4 @@
-"""`echokit-py check`: is the configuration right, and does each back end answer? Changes nothing."""
+"""`echokit-py check`: is the configuration right, does each back end answer, which tools are there? Changes nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from echokit_py import registry
+from echokit_py.commands.check_tools import check_tools
 from echokit_py.config.load import Loaded, read
 from echokit_py.config.positions import locate
 from echokit_py.config.settings import Settings
@@ -34,6 +35,7 @@ async def check(path: Path, *, offline: bool) -> int:
     if offline:
         return 0
     faults = await probe(path, loaded)
+    faults += await check_tools(path, loaded.settings.llm.mcp_server, locate(read_text(path)))
     _say(*faults)
     return 1 if faults else 0
 

@@ -22,7 +22,7 @@ from echokit_py.session import apologies
 from echokit_py.session.apologies import Apology
 from echokit_py.session.devices import Devices
 from echokit_py.tts.base import Tts
-from echokit_py.wiring import providers, services, start
+from echokit_py.wiring import mcp_tools, providers, services, start
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +43,11 @@ async def serve(settings: Settings, stop: asyncio.Event | None = None) -> int:
     readiness = app.Readiness()
     async with AsyncExitStack() as stack:
         built = await stack.enter_async_context(providers(settings))
-        shared = await stack.enter_async_context(services(settings, built))
+        tools = await stack.enter_async_context(mcp_tools(settings))
+        shared = await stack.enter_async_context(services(settings, built, tools))
         devices = Devices(shared)
-        application = app.build(devices, shared.journal, readiness, Origins(settings.allowed_origins))
+        servers = tools.statuses if tools is not None else tuple
+        application = app.build(devices, shared.journal, readiness, Origins(settings.allowed_origins), servers)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_LIMIT_S)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)

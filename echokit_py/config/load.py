@@ -121,6 +121,8 @@ class _Report:
 
     def validation(self, error: ValidationError, model: type[BaseModel], table: str) -> None:
         for finding in error.errors(include_url=False):
+            if finding["type"] == "default_factory_not_called":  # it only follows from another mistake
+                continue
             path = ((table,) if table else ()) + finding["loc"]
             self.mistake(path, sentence(finding, model, table, show=path not in self.expansion.filled))
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import AliasChoices, BaseModel
 from pydantic_core import ErrorDetails
 
-from echokit_py.config.redact import is_secret_name, mask_urls
+from echokit_py.config.redact import PRIVATE, is_secret_name, mask_urls
 from echokit_py.config.settings import Settings
 from echokit_py.log import sanitize
 
@@ -30,8 +30,34 @@ _MEANT = {
     "few_shot": "dynamic_prompts",
     "origins": "allowed_origins",
     "cors": "allowed_origins",
+    "url": "server",
+    "transport": "type",
+    "transport_type": "type",
+    "cmd": "command",
+    "arguments": "args",
+    "environment": "env",
+    "bearer_token": "api_key",
+    "label": "name",
+    "server_name": "name",
+    "timeout": "timeout_sec",
+    "timeout_ms": "timeout_sec",
+    "tool_timeout": "timeout_sec",
+    "allowed_tools": "allow",
+    "enabled_tools": "allow",
+    "include": "allow",
+    "denied_tools": "deny",
+    "disabled_tools": "deny",
+    "excluded_tools": "deny",
+    "exclude": "deny",
+    "speculative": "speculate",
+    "silence_duration_ms": "hangover_ms",
+    "simplified": "to_simplified",
+    "http": "http_streamable",
+    "streamable": "http_streamable",
+    "streamable_http": "http_streamable",
+    "streamablehttp": "http_streamable",
 }
-"""What other programs call our keys."""
+"""What other programs call our keys, and our kinds of MCP servers."""
 
 _TABLES = {
     "vad": "[asr.vad]",
@@ -56,9 +82,11 @@ _EXAMPLES = {
     ("asr", "url"): 'url = "https://api.openai.com/v1/audio/transcriptions"',
     ("llm", "url"): 'url = "https://api.openai.com/v1/chat/completions"',
     ("llm", "server"): 'server = "http://localhost:8000/mcp"',
+    ("llm", "command"): 'command = "uvx" and args = ["mcp-server-time"]',
 }
 
 _NEEDED = {
+    "bool_type": "true or false, without quotes",
     "int_type": "a whole number, without quotes",
     "float_type": "a number, without quotes",
     "string_type": 'a text in quotes "…"',
@@ -94,8 +122,9 @@ def sentence(error: ErrorDetails, model: type[BaseModel], table: str, *, show: b
             text = _unknown_key(key, _model_at(model, error["loc"][:-1]), table, len(error["loc"]))
         case "tuple_type" if isinstance(error["input"], dict):
             text = f"is a list of tables: write [[{table}.{key}]], with two brackets on each side"
-        case "int_type" | "float_type" if not show:
-            text = "must be a number, and ${NAME} gives texts only; write the number itself, without quotes"
+        case "int_type" | "float_type" | "bool_type" as kind if not show:
+            what, it = ("true or false", "it") if kind == "bool_type" else ("a number", "the number")
+            text = f"must be {what}, and ${{NAME}} gives texts only; write {it} itself, without quotes"
         case kind if kind in _NEEDED:
             text = f"must be {_NEEDED[kind]}; found {found}"
         case "literal_error":
@@ -104,7 +133,7 @@ def sentence(error: ErrorDetails, model: type[BaseModel], table: str, *, show: b
             words, limit = _LIMITS[kind]
             text = f"must be {words} {error['ctx'][limit]:g}{_unit(key)}; found {found}"
         case "value_error":
-            silent = is_secret_name(key) or isinstance(error["input"], dict)
+            silent = is_secret_name(key) or isinstance(error["input"], dict | list | tuple)
             text = f"{error['ctx']['error']}" + ("" if silent else f"; found {found}")
         case _:
             text = f"{error['msg'][:1].lower()}{error['msg'][1:]}"
@@ -115,7 +144,7 @@ def describe(value: Any, key: str = "", *, show: bool = True) -> str:
     """Name a value as a person would, without showing a secret."""
     if isinstance(value, dict | list | tuple):
         return "a table" if isinstance(value, dict) else "a list"
-    if is_secret_name(key):
+    if is_secret_name(key) or key in PRIVATE:
         return "something else (it isn't shown)"
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -130,9 +159,10 @@ def describe(value: Any, key: str = "", *, show: bool = True) -> str:
 def nearest(name: str, names: Sequence[str]) -> str | None:
     """The one of `names` that `name` was most likely meant to be."""
     plain = name.lower().replace("-", "_")
-    meant = _MEANT.get(plain)
-    if meant in names:
-        return meant
+    meant = _MEANT.get(plain, "")
+    for right in (meant, _MEANT.get(meant)):
+        if right in names:
+            return right
     near = difflib.get_close_matches(plain, names, n=1, cutoff=0.7)
     return near[0] if near else None
 
@@ -181,7 +211,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _unit(key: str) -> str:
-    return " milliseconds" if key.endswith("_ms") else " seconds" if key.endswith("_s") else ""
+    return " milliseconds" if key.endswith("_ms") else " seconds" if key.endswith(("_s", "_sec")) else ""
 
 
 def _choice(error: ErrorDetails, found: str) -> str:

@@ -61,8 +61,6 @@ def _odd_responses_keys(settings: Settings) -> Iterator[Notice]:
 
 def _unused_llm_keys(settings: Settings) -> Iterator[Notice]:
     llm = settings.llm
-    for index, _ in enumerate(llm.mcp_server):
-        yield ("llm", "mcp_server", index), "tools aren't in this version yet; the server is kept and not called"
     if llm.prompts_url:
         yield ("llm", "prompts_url"), "prompts aren't fetched in this version yet; those in the file are used"
     for index, prompt in enumerate(llm.sys_prompts):

@@ -11,6 +11,9 @@ from typing import Any
 
 MASK = "**********"
 
+PRIVATE = frozenset({"args", "env", "headers"})
+"""What goes to a program or a server as it is: every value in there may be a secret, whatever it is called."""
+
 _SECRET_NAME = re.compile(
     r"(?:(?:^|[-_. ]|api)key|token|secret|password|passwd|authorization|signature|credentials?|cookie)$", re.IGNORECASE
 )
@@ -33,9 +36,9 @@ def mask_urls(text: str) -> str:
 def hide(value: Any, name: str = "") -> Any:
     """Return a copy of `value`, the value of key `name`, that may be shown: secrets at any depth are masked."""
     if isinstance(value, dict):
-        return {key: hide(item, str(key)) for key, item in value.items()}
+        return {key: hide(item, name if name in PRIVATE else str(key)) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)([hide(item, name) for item in value])
     if isinstance(value, str):
-        return MASK if value and is_secret_name(name) else mask_urls(value)
+        return MASK if value and (name in PRIVATE or is_secret_name(name)) else mask_urls(value)
     return value

@@ -7,24 +7,26 @@ new here is said so in `config.toml`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
-    BaseModel,
     ConfigDict,
     Field,
     SecretStr,
-    SerializerFunctionWrapHandler,
     Strict,
-    model_serializer,
+    ValidationInfo,
+    field_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from echokit_py.config.address import parse_address
-from echokit_py.config.redact import hide
+from echokit_py.config.mcp_server import McpServer, with_names_apart
+from echokit_py.config.section import Section
 from echokit_py.config.values import (
     Address,
+    Flag,
     JsonTable,
     Key,
     Language,
@@ -38,22 +40,7 @@ from echokit_py.config.values import (
     Url,
 )
 
-__all__ = ["Seconds", "Url"]
-
-
-class Section(BaseModel):
-    """A table of the file: unknown keys are mistakes. `repr`, `str` and `model_dump` never show a secret."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)
-
-    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        for name, value in super().__repr_args__():
-            yield name, hide(value, name or "")
-
-    @model_serializer(mode="wrap")
-    def _masked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        masked: dict[str, Any] = hide(handler(self))
-        return masked
+__all__ = ["McpServer", "Seconds", "Section", "Url"]
 
 
 class Timeouts(Section):
@@ -65,8 +52,24 @@ class Timeouts(Section):
     turn_s: Seconds = 90
 
 
+# Who asks for more patience than the default means it after every sentence.
+def _least_hangover(vad: dict[str, Any]) -> int:
+    return int(0.7 * vad.get("hangover_ms", 0))
+
+
+def _most_hangover(vad: dict[str, Any]) -> int:
+    return int(2 * vad.get("hangover_ms", 0))
+
+
 class VadSettings(Section):
-    """End of speech, in the terms of the Rust server and Silero; `max_utterance_s` is new."""
+    """End of speech. The options up to `hangover_ms` are the Rust server's and mean the same, the others are new.
+
+    Attributes:
+        speculate: recognise and think while the hangover still runs; what was begun is dropped when speech resumes.
+        speculate_tts: synthesise the first sentence as well by then.
+        adaptive: end sooner after what sounds finished, later after what does not: between `min_hangover_ms` and
+            `max_hangover_ms`, by default 0.7 times and twice `hangover_ms`.
+    """
 
     threshold: Probability = 0.5
     neg_threshold: Probability | None = None
@@ -74,8 +77,23 @@ class VadSettings(Section):
     max_silence_duration_ms: Milliseconds = 200
     hangover_ms: Milliseconds = 500
     max_utterance_s: Annotated[float, Strict(), Field(ge=1, le=300)] = 60
+    speculate: Flag = True
+    speculate_tts: Flag = False
+    adaptive: Flag = True
+    min_hangover_ms: Milliseconds = Field(default_factory=_least_hangover)
+    max_hangover_ms: Milliseconds = Field(default_factory=_most_hangover)
     vad_url: str | None = None  # of older Rust servers; accepted, not used
     vad_realtime_url: str | None = None
+
+    @field_validator("min_hangover_ms", "max_hangover_ms")
+    @classmethod
+    def _on_its_side(cls, limit: int, info: ValidationInfo) -> int:
+        hangover = info.data.get("hangover_ms", limit)
+        if info.field_name == "min_hangover_ms" and limit > hangover:
+            raise PydanticCustomError("too_long", "must be at most hangover_ms, which is {ms}", {"ms": hangover})
+        if info.field_name == "max_hangover_ms" and limit < hangover:
+            raise PydanticCustomError("too_short", "must be at least hangover_ms, which is {ms}", {"ms": hangover})
+        return limit
 
     @property
     def exit_threshold(self) -> float:
@@ -92,6 +110,7 @@ class OpenAiAsr(Section):
     model: str = ""
     lang: Language = ""
     prompt: str = ""
+    to_simplified: Flag | None = None
     vad: VadSettings = VadSettings()
     vad_url: str | None = None
     vad_realtime_url: str | None = None
@@ -109,6 +128,7 @@ class FasterWhisperAsr(Section):
     cpu_threads: Annotated[int, Strict(), Field(ge=0, le=64)] = 0
     num_workers: Annotated[int, Strict(), Field(ge=1, le=64)] = 2
     beam_size: Annotated[int, Strict(), Field(ge=1, le=10)] = 1
+    to_simplified: Flag | None = None
     vad: VadSettings = VadSettings()
 
 
@@ -140,15 +160,6 @@ class Prompt(Section):
     content: str
 
 
-class McpServer(Section):
-    """An MCP server whose tools the model may call."""
-
-    server: Url
-    api_key: Key = SecretStr("")
-    type: Literal["sse", "http_streamable"] = "http_streamable"
-    call_mcp_message: str = ""
-
-
 class Conversation(Section):
     """What every kind of LLM has in common. `history` counts turns; 0 sends the current one only.
 
@@ -160,8 +171,8 @@ class Conversation(Section):
     prompts_url: Url | None = None
     history: Turns = 10  # the Rust server insists on a value
     tool_rounds: Annotated[int, Strict(), Field(ge=1, le=50)] = 8
-    mcp_server: tuple[McpServer, ...] = ()
-    extra: JsonTable = {}
+    mcp_server: Annotated[tuple[McpServer, ...], AfterValidator(with_names_apart)] = ()
+    extra: JsonTable = Field(default_factory=dict)
 
 
 class OpenAiChatLlm(Conversation):
@@ -204,6 +215,7 @@ class PluginSettings(Conversation):
     model_config = ConfigDict(extra="allow")
     platform: str
     vad: VadSettings = VadSettings()
+    to_simplified: Flag | None = None
 
 
 AsrSettings = OpenAiAsr | FasterWhisperAsr | PluginSettings
@@ -218,6 +230,7 @@ class Settings(Section):
     hello_wav: str | None = None
     allowed_origins: tuple[Origin, ...] = ()
     log_level: LogLevel = "INFO"
+    log_texts: Flag = False
     models_dir: str | None = None
     timeouts: Timeouts = Timeouts()
     asr: AsrSettings

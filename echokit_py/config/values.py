@@ -34,6 +34,10 @@ def _http_url(text: str) -> str:
     return text
 
 
+def _url_or_none(text: str) -> str:
+    return _http_url(text) if text.strip() else ""
+
+
 def _key(secret: SecretStr) -> SecretStr:
     text = secret.get_secret_value().strip()
     prefix = _BEARER.match(text)
@@ -75,11 +79,13 @@ def _level(value: object) -> object:
 Seconds = Annotated[float, Strict(), Field(gt=0, le=3600)]
 Milliseconds = Annotated[int, Strict(), Field(ge=0, le=10_000)]
 Probability = Annotated[float, Strict(), Field(gt=0, lt=1)]
+Flag = Annotated[bool, Strict()]
 Speed = Annotated[float, Strict(), Field(ge=0.25, le=4)]
 Turns = Annotated[int, Strict(), Field(ge=0, le=1000)]
 
 Address = Annotated[str, AfterValidator(_address)]
 Url = Annotated[str, AfterValidator(_http_url)]
+UrlOrNone = Annotated[str, AfterValidator(_url_or_none)]
 Origin = Annotated[str, AfterValidator(_origin)]
 
 Key = Annotated[SecretStr, AfterValidator(_key)]

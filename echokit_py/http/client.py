@@ -24,6 +24,7 @@ from yarl import URL
 
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.http import answers
+from echokit_py.http.body import encode, payload
 from echokit_py.log import sanitize
 
 _log = logging.getLogger(__name__)
@@ -86,13 +87,14 @@ class HttpClient:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request; inside the block stands its 2xx answer, the body still unread.
 
-        `key` goes out as a bearer token ("" sends none). Raises BackendError: for every other status, for failing to
-        connect, and for an answer whose connection breaks while the block reads it. Leaving the block early closes
-        the connection without reading on. No BackendError that leaves here holds the key or a secret of the URL.
+        `key` goes out as a bearer token ("" sends none); `json` may hold `msgspec.Raw`, JSON that is written already.
+        Raises BackendError: for every other status, for failing to connect, and for an answer whose connection breaks
+        while the block reads it. Leaving the block early closes the connection without reading on. No BackendError
+        that leaves here holds the key or a secret of the URL.
         """
         request = _Request.of(stage, url, key)
         try:
-            response = await self._send(request, json, form() if form is not None else None, accept)
+            response = await self._send(request, encode(json) if form is None else form(), accept)
         except _FAILURES as error:
             raise _unsent(request, error) from None
         try:
@@ -107,17 +109,21 @@ class HttpClient:
         finally:
             response.close()
 
-    async def _send(self, request: _Request, json: object | None, form: Any, accept: str) -> aiohttp.ClientResponse:
-        """POST, a second time at once when a kept connection turns out to be dead: the server closed it just now."""
+    async def _send(self, request: _Request, body: Any, accept: str) -> aiohttp.ClientResponse:
+        """POST, a second time at once when a kept connection turns out to be dead: the server closed it just now.
+
+        A `body` of bytes is JSON.
+        """
         session = self._open()
+        is_json = isinstance(body, bytes)
+        headers = {"Accept": accept} | ({"Authorization": f"Bearer {request.key}"} if request.key else {})
         reuse = SimpleNamespace(happened=False)
 
         async def attempt() -> aiohttp.ClientResponse:
             return await session.post(
                 request.url,
-                headers={"Accept": accept} | ({"Authorization": f"Bearer {request.key}"} if request.key else {}),
-                json=json,
-                data=form,
+                headers=headers | ({"Content-Type": "application/json"} if is_json else {}),
+                data=payload(body) if is_json else body,
                 proxy=_proxy(request.url) or None,
                 allow_redirects=False,  # a POST that follows 301 or 302 becomes a GET
                 trace_request_ctx=reuse,

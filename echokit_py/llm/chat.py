@@ -6,12 +6,14 @@ How a request is made and its answer read is `request.py`; what the server's byt
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from echokit_py.config.settings import OpenAiChatLlm
 from echokit_py.http import HttpClient
 from echokit_py.llm import request
 from echokit_py.llm.base import LlmEvent, Message, Tool
+from echokit_py.llm.offer import Offers
 from echokit_py.llm.stream import ChatStream
 
 
@@ -32,18 +34,20 @@ class OpenAiChat:
     ) -> None:
         self._endpoint = request.Endpoint(http, url=url, api_key=api_key)
         self._model = model
-        self._extra = extra
+        self._offers = Offers(to_tool, extra)
 
     async def start(self) -> None:
         """Nothing to prepare: connections are opened when they are needed."""
 
-    def stream(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> AsyncGenerator[LlmEvent, None]:
+    async def stream(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> AsyncGenerator[LlmEvent, None]:
         """Ask for one answer: deltas as they come, then a `Step`. Never asks twice.
 
         Closing the generator or cancelling closes the connection. Raises BackendError.
         """
-        body = request_body(self._model, self._extra, messages, tools)
-        return self._endpoint.stream(body, ChatStream(tools))
+        body = request_body(self._model, await self._offers.members(tools), messages)
+        async with aclosing(self._endpoint.stream(body, ChatStream(tools))) as events:
+            async for event in events:
+                yield event
 
     async def probe(self) -> str:
         """Wait for the first token of an answer to a short prompt. Raises BackendError."""
@@ -53,20 +57,20 @@ class OpenAiChat:
         """Nothing to do: the connections belong to `http`."""
 
 
-def request_body(
-    model: str, extra: Mapping[str, Any], messages: Sequence[Message], tools: Sequence[Tool]
-) -> dict[str, Any]:
-    """Return the body of a streaming request (OpenAI's reference, "Create chat completion")."""
-    offered = [
-        {
-            "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
-        }
-        for tool in tools
-    ]
+def to_tool(tool: Tool) -> dict[str, Any]:
+    """Return a tool in the form of this API (OpenAI's reference, "Create chat completion", `tools`)."""
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
+
+
+def request_body(model: str, members: Mapping[str, Any], messages: Sequence[Message]) -> dict[str, Any]:
+    """Return the body of a streaming request (OpenAI's reference, "Create chat completion").
+
+    `members`: those of the configuration, with the tools offered (`Offers`).
+    """
     return {
         **({"model": model} if model else {}),
-        **request.with_tools(extra, offered),
+        **members,
         "messages": list(messages),
         "stream": True,
     }

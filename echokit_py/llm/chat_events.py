@@ -10,6 +10,7 @@ from typing import Any
 
 from echokit_py.llm.answer import Answer
 from echokit_py.llm.base import Refusal
+from echokit_py.llm.common_events import NO_FUNCTION, chat_piece
 from echokit_py.llm.failures import reported_error
 from echokit_py.llm.fields import UnreadableEvent, arguments_of, id_of, index_of, list_of, object_of, text_of
 
@@ -52,6 +53,20 @@ class ChatReader:
         error = chunk.get("error")
         if error or chunk.get("object") == "error" or chunk.get("type") == "error":
             self._answer.fail(reported_error(error or chunk), Refusal.STREAM_ERROR)
+
+    def read_common(self, data: bytes) -> bool:
+        """Take in a chunk if it is one of those that most of a stream consists of; say whether it was."""
+        piece = chat_piece(data)
+        if piece is None:
+            return False
+        self._has_deltas = True
+        answer = self._answer
+        if piece.content:
+            answer.content(piece.content)
+        for fragment in piece.tool_calls or ():
+            function = fragment.function or NO_FUNCTION
+            answer.fragment(fragment.index, fragment.id or "", function.name or "", function.arguments or "")
+        return True
 
     def read_whole(self, body: object) -> None:
         """Take in a completion that came in one piece. Raises UnreadableEvent when it is none."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 from itertools import takewhile
@@ -18,10 +19,13 @@ from echokit_py.llm.turns import (
     StoredCall,
     Turn,
     Unit,
+    append,
+    as_note,
     clean,
     clean_arguments,
     clean_name,
     clean_result,
+    fill,
     keep_heard,
     parse,
     shorten_ids,
@@ -108,6 +112,18 @@ class History:
         if self._current is not None:
             self.commit(heard="")
         self._current = Turn(clean(user_text.strip()))
+
+    def ahead(self, user_text: str) -> History:
+        """A copy in which a turn has begun with `user_text`: to see what its first request will be, before it is
+        certain that it comes. Only to be rendered: its past turns are the same. Raises RuntimeError inside a turn,
+        ValueError as `begin_turn` does.
+        """
+        if self._current is not None:
+            raise RuntimeError("a turn is open")
+        found = copy(self)
+        found._past = list(self._past)
+        found.begin_turn(user_text)
+        return found
 
     def add_step(self, text: str, calls: Sequence[ToolCall] = (), reasoning: str = "") -> tuple[ToolCall, ...]:
         """Take in a whole step of the model. Returns its calls with the ids under which they are kept: run these.
@@ -232,8 +248,8 @@ class History:
             else:
                 parts.append(to_messages(turn, current=last, reasoning=style is _Style.FULL))
         messages: list[Message] = [{"role": "system", "content": self._system}] if self._system else []
-        for message in [message for part in parts for message in part] + _note(note):
-            _append(messages, message)
+        for message in [message for part in parts for message in part] + as_note(note):
+            append(messages, message)
         if style is _Style.PLAIN:
             shorten_ids(messages)
         return messages
@@ -251,7 +267,7 @@ class History:
         if turn is None:
             return None
         keep_heard(turn, heard)
-        _fill(turn, missing)
+        fill(turn, missing)
         for unit in turn.units:
             unit.reasoning = ""
         turn.size = turn.measure()
@@ -274,26 +290,9 @@ class History:
         """Turns of other origin, completed: every call with a result and an id of its own."""
         used = self._ids()
         for turn in turns:
-            _fill(turn, Missing.ERROR)
+            fill(turn, Missing.ERROR)
             for call in turn.calls:
                 call.id = unique_id(call.id, used)
                 used.add(call.id)
             turn.size = turn.measure()
         return list(turns)
-
-
-def _fill(turn: Turn, missing: Missing) -> None:
-    for call in turn.calls:
-        if not call.settled:
-            call.result = missing.value
-
-
-def _note(note: str) -> list[Message]:
-    return [{"role": "user", "content": f"[{clean(note)}]"}] if note else []
-
-
-def _append(messages: list[Message], message: Message) -> None:
-    """Add a message; a question right after a question joins it, since templates refuse roles that don't alternate."""
-    if message["role"] == "user" and messages and messages[-1]["role"] == "user":
-        message = {"role": "user", "content": f"{messages.pop()['content']}\n{message['content']}"}
-    messages.append(message)

@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from echokit_py.errors import BackendError, ErrorKind
@@ -153,6 +153,14 @@ def _about_messages(error: BackendError) -> bool:
 
 def _said(error: BackendError) -> str:
     return error.args[0] if error.status == 500 or error.status is None else ""
+
+
+def first_request(ladder: Ladder, history: History, question: str) -> list[Message]:
+    """The messages with which a turn's first request will begin, before the turn does. Changes nothing.
+
+    Raises RuntimeError inside a turn, ValueError when `question` is blank.
+    """
+    return Descent(replace(ladder), history.ahead(question)).messages
 
 
 async def descend(

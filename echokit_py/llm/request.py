@@ -1,12 +1,13 @@
 """A streaming request to an LLM server, whatever its API: posts the body, reads the answer. Knows no API's fields.
 
-What the answer's bytes mean is decided in `stream.py`; whether a failed request is tried again in `retry.py`.
+How tools are written is `offer.py`; what the answer's bytes mean is decided in `stream.py`, and whether a failed
+request is tried again in `retry.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, Protocol
 
@@ -22,7 +23,6 @@ PROBE: list[Message] = [{"role": "user", "content": "Say OK."}]
 # A body that ends right after its last event leaves its connection to the next request, which saves a TLS handshake
 # (50 to 150 ms). Servers that hold the body open longer don't get to delay the turn.
 END_GRACE_S = 0.05
-_WITH_TOOLS = frozenset({"tools", "tool_choice", "parallel_tool_calls"})
 
 
 class Reader(Protocol):
@@ -53,6 +53,7 @@ class Endpoint:
     async def stream(self, body: Mapping[str, Any], reader: Reader) -> AsyncGenerator[LlmEvent, None]:
         """Post `body` as JSON; yield deltas as they come, then a `Step`. Never asks twice.
 
+        `msgspec.Raw` in the body is JSON that is written already.
         Closing the generator or cancelling closes the connection. Raises BackendError.
         """
         outcome: Outcome | None = None
@@ -91,17 +92,6 @@ async def probe(answer: AsyncGenerator[LlmEvent, None], model: str) -> str:
     except TimeoutError:
         raise BackendError(Stage.LLM, ErrorKind.TIMEOUT, f"no answer within {PROBE_S} s") from None
     return f"model {model} answers" if model else "the server's own model answers"
-
-
-def with_tools(extra: Mapping[str, Any], offered: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return `extra` with its `tools` (for the server to run) after those offered. One that is no list stays as it is.
-
-    Without any tools what only means something with them goes too: servers refuse a choice among none.
-    """
-    configured = extra.get("tools")
-    tools = [*offered, *(configured if isinstance(configured, list) else [])]
-    merged = {**extra, **({"tools": tools} if tools else {})}
-    return merged if merged.get("tools") else {key: merged[key] for key in merged if key not in _WITH_TOOLS}
 
 
 async def _read(response: aiohttp.ClientResponse, reader: Reader) -> AsyncGenerator[LlmEvent, None]:

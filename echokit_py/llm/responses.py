@@ -15,6 +15,7 @@ from echokit_py.config.settings import OpenAiResponsesLlm
 from echokit_py.http import HttpClient
 from echokit_py.llm import request
 from echokit_py.llm.base import LlmEvent, Message, Step, Tool
+from echokit_py.llm.offer import Offers
 from echokit_py.llm.responses_input import Item, to_input, to_tools
 from echokit_py.llm.stream import ResponsesStream
 
@@ -48,7 +49,7 @@ class OpenAiResponses:
         self._endpoint = request.Endpoint(http, url=url, api_key=api_key)
         self._model = model
         self._instructions = instructions
-        self._extra = extra
+        self._offers = Offers(to_tool, extra)
         self._reasoning = KeptReasoning()
 
     async def start(self) -> None:
@@ -60,7 +61,8 @@ class OpenAiResponses:
         Closing the generator or cancelling closes the connection. Raises BackendError.
         """
         instructions, items = to_input(messages, self._reasoning.by_call)
-        body = request_body(self._model, self._extra, instructions or self._instructions, items, tools)
+        members = await self._offers.members(tools)
+        body = request_body(self._model, members, instructions or self._instructions, items)
         reader = ResponsesStream(tools)
         async with aclosing(self._endpoint.stream(body, reader)) as events:
             async for event in events:
@@ -103,15 +105,21 @@ def _size(items: Sequence[Item]) -> int:
     return thoughts + sum(len(part["text"]) for item in items for part in item["summary"])
 
 
-def request_body(
-    model: str, extra: Mapping[str, Any], instructions: str, items: Sequence[Item], tools: Sequence[Tool]
-) -> dict[str, Any]:
-    """Return the body of a streaming request (OpenAI's reference, "Create a model response")."""
+def to_tool(tool: Tool) -> Item:
+    """Return a tool in the form of this API."""
+    return to_tools([tool])[0]
+
+
+def request_body(model: str, members: Mapping[str, Any], instructions: str, items: Sequence[Item]) -> dict[str, Any]:
+    """Return the body of a streaming request (OpenAI's reference, "Create a model response").
+
+    `members`: those of the configuration, with the tools offered (`Offers`).
+    """
     return {
         **({"model": model} if model else {}),
         **({"instructions": instructions} if instructions else {}),
         "store": False,
-        **request.with_tools(extra, to_tools(tools)),
+        **members,
         "input": list(items),
         "stream": True,
     }

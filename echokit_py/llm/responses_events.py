@@ -11,6 +11,7 @@ from typing import Any
 
 from echokit_py.llm.answer import Answer
 from echokit_py.llm.base import Refusal
+from echokit_py.llm.common_events import arguments_piece
 from echokit_py.llm.failures import reported_error
 from echokit_py.llm.fields import UnreadableEvent, arguments_of, id_of, index_of, list_of, object_of, text_of
 
@@ -65,6 +66,15 @@ class ResponsesReader:
             reader(value)
         elif value.get("error") and not isinstance(kind, str):
             self._failed(value)
+
+    def read_common(self, data: bytes) -> bool:
+        """Take in an event if it is one of those that long arguments consist of; say whether it was."""
+        piece = arguments_piece(data)
+        slot = None if piece is None else self._slots.get(("item", piece.item_id))
+        if piece is None or slot is None:
+            return False
+        self._answer.fragment(slot, "", "", piece.delta)
+        return True
 
     def read_whole(self, body: object) -> None:
         """Take in a response that came in one piece. Raises UnreadableEvent when it is none."""

@@ -23,6 +23,8 @@ _PINGS = frozenset({"ping", "keepalive", "keep-alive", "heartbeat"})
 
 
 class _Reader(Protocol):
+    def read_common(self, data: bytes, /) -> bool: ...
+
     def read(self, value: object, event: str = "", /) -> None: ...
 
     def read_whole(self, body: object, /) -> None: ...
@@ -154,6 +156,8 @@ class _Body:
             self._read(event, data, last=last)
 
     def _read(self, event: SseEvent, data: bytes, *, last: bool) -> None:
+        if self._reader.read_common(data):
+            return
         try:
             self._reader.read(decode_event(data), event.event)
         except ValueError:

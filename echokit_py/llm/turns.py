@@ -74,6 +74,25 @@ class Turn:
         return texts + sum(len(call.id + call.name + call.arguments + call.result) for call in self.calls)
 
 
+def append(messages: list[Message], message: Message) -> None:
+    """Add a message; a question right after a question joins it, since templates refuse roles that don't alternate."""
+    if message["role"] == "user" and messages and messages[-1]["role"] == "user":
+        message = {"role": "user", "content": f"{messages.pop()['content']}\n{message['content']}"}
+    messages.append(message)
+
+
+def as_note(text: str) -> list[Message]:
+    """A word of ours to the model as a message; none for ""."""
+    return [{"role": "user", "content": f"[{clean(text)}]"}] if text else []
+
+
+def fill(turn: Turn, result: str) -> None:
+    """Let `result` stand for those that have not come."""
+    for call in turn.calls:
+        if not call.settled:
+            call.result = str(result)
+
+
 def clean(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
     """Return `text` cut to `limit` characters, with lone surrogates (which no server takes) replaced by U+FFFD."""
     text = text[:limit]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
 from aiohttp import web
 
+from echokit_py.mcp.base import ServerStatus
 from echokit_py.server.device_socket import DeviceSocket
 from echokit_py.server.origins import Origins
 from echokit_py.session.devices import Devices
@@ -25,8 +27,18 @@ class Readiness:
     failure: str = ""
 
 
-def build(devices: Devices, journal: Journal, readiness: Readiness, origins: Origins) -> web.Application:
-    """The application with all its routes. It owns `devices`: they are closed at its shutdown."""
+def build(
+    devices: Devices,
+    journal: Journal,
+    readiness: Readiness,
+    origins: Origins,
+    servers: Callable[[], Sequence[ServerStatus]] = tuple,
+) -> web.Application:
+    """The application with all its routes. It owns `devices`: they are closed at its shutdown.
+
+    `servers` tells how the MCP servers are; that is shown, and nothing depends on it: without tools boards are served
+    as well.
+    """
     socket = DeviceSocket(devices, readiness.ready, origins)
     app = web.Application(client_max_size=64 * 1024)
 
@@ -35,7 +47,15 @@ def build(devices: Devices, journal: Journal, readiness: Readiness, origins: Ori
 
     async def show_health(_: web.Request) -> web.Response:
         if readiness.ready.is_set():
-            return web.json_response({"status": "ok", "devices": devices.connected, "sessions": len(devices)})
+            return web.json_response(
+                {
+                    "status": "ok",
+                    "devices": devices.connected,
+                    "sessions": len(devices),
+                    # Not why one is down: that may name hosts and folders, and anybody in the network can ask here.
+                    "mcp_servers": [{"name": one.name, "state": one.state, "tools": one.tools} for one in servers()],
+                }
+            )
         return web.json_response({"status": readiness.failure or "the models are being loaded"}, status=503)
 
     async def show_turns(_: web.Request) -> web.Response:

@@ -9,20 +9,18 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from echokit_py.asr.clean import clean_transcript
-from echokit_py.errors import Stage
 from echokit_py.llm.history import History
 from echokit_py.llm.ladder import Ladder
 from echokit_py.session.apologies import Apology
 from echokit_py.session.dialogue import Dialogue
-from echokit_py.session.journal import Mark
+from echokit_py.session.hearing import recognise
+from echokit_py.session.listening import Utterance
 from echokit_py.session.piece import Piece
 from echokit_py.session.services import Services
 from echokit_py.session.speaker import Speaker
 from echokit_py.session.tasks import alongside, ending
 from echokit_py.session.turn import Turn
 from echokit_py.session.turns import Input
-from echokit_py.session.watchdog import within
 from firmware_protocol.events import ASR, Action
 
 log = logging.getLogger(__name__)
@@ -33,17 +31,26 @@ PIECES_AHEAD = 8
 APOLOGY_LIMIT_S = 15.0
 
 
-async def transcribe(turn: Turn, pcm: bytes, services: Services) -> str:
-    """Recognise an utterance (s16le, mono, 16 kHz; b"" when nothing was said) and show its text; "" when nothing was
-    understood. Raises BackendError (ASR)."""
-    if not pcm:
+async def transcribe(turn: Turn, utterance: Utterance, services: Services) -> str:
+    """Recognise an utterance, unless that was begun ahead, and show its text; "" when nothing was understood.
+
+    Raises BackendError (ASR)."""
+    if not utterance.pcm:
         return ""
-    turn.record.mark(Mark.ASR_REQUEST)
-    transcript = await within(services.asr.transcribe(pcm), Stage.ASR, services.timeouts.first_byte_s)
-    turn.record.mark(Mark.ASR_DONE)
-    text = clean_transcript(transcript.text)
+    text = await _known(turn)
+    if text is None:
+        text = await recognise(utterance.pcm, utterance.speech_s, services, turn.record)
     if text:
         turn.send(ASR(text))
+    return text
+
+
+async def _known(turn: Turn) -> str | None:
+    if turn.ahead is None:
+        return None
+    text = await turn.ahead.text()
+    if text is not None:
+        turn.record.adopt(turn.ahead.heard)
     return text
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.llm.base import RefusedCall, Step, ToolCall
@@ -14,7 +15,7 @@ from echokit_py.llm.history import History
 from echokit_py.llm.ladder import Descent, Ladder
 from echokit_py.llm.rounds import MAX_CALLS, AskAgain, Finish, GiveUp, Rounds, Run, refusal
 from echokit_py.log import sanitize
-from echokit_py.session.calls import Calls
+from echokit_py.session.calls import Calls, Say
 from echokit_py.session.piece import Piece
 from echokit_py.session.services import Services
 from echokit_py.session.thinker import think
@@ -42,11 +43,12 @@ class Dialogue:
         """Answer the history's question; what is to be spoken goes into `pieces`. Raises BackendError (LLM)."""
         while True:
             descent = Descent(self._ladder, self._history, self._rounds.note)
-            step = await think(descent, self._rounds.tools, pieces, self._services, self._turn.record)
+            step = await think(descent, self._rounds.tools, pieces, self._services, self._turn)
             self._still_ours()
             match self._rounds.judge(step):
                 case Run(calls, refused):
-                    await self._run(step, calls[:MAX_CALLS], refused[:MAX_CALLS])
+                    say = None if _is_spoken(step) else partial(_say, pieces)
+                    await self._run(step, calls[:MAX_CALLS], refused[:MAX_CALLS], say)
                 case AskAgain():
                     self._history.add_step(step.text)  # what was said stays
                     log.info("%s: the LLM's step is of no use, it is asked again (%s)", self._device, _why(step))
@@ -57,7 +59,9 @@ class Dialogue:
                     self._history.add_step(step.text)
                     raise BackendError(Stage.LLM, ErrorKind.BAD_ANSWER, f"{reason} ({_why(step)})")
 
-    async def _run(self, step: Step, calls: tuple[ToolCall, ...], refused: tuple[RefusedCall, ...]) -> None:
+    async def _run(
+        self, step: Step, calls: tuple[ToolCall, ...], refused: tuple[RefusedCall, ...], say: Say | None
+    ) -> None:
         mended = [ToolCall("", call.name, call.raw) for call in refused]
         kept = self._history.add_step(step.text, [*calls, *mended], step.reasoning)
         taken = list(zip(kept[len(calls) :], (refusal(call, self._tools) for call in refused), strict=True))
@@ -67,7 +71,7 @@ class Dialogue:
             names = ", ".join(dict.fromkeys(call.name for call in calls))
             log.info("%s: tools: %s", self._device, sanitize(names))
             self._turn.show(names)
-            results: list[ToolResult] = await self._calls.run(kept[: len(calls)])
+            results: list[ToolResult] = await self._calls.run(kept[: len(calls)], say)
             self._still_ours()
             taken = [*zip(kept, results, strict=False), *taken]
         self._rounds.take(taken)
@@ -78,6 +82,17 @@ class Dialogue:
         # A task that outlived its cancellation must not write into the turn that began meanwhile.
         if self._turn.over:
             raise asyncio.CancelledError
+
+
+def _is_spoken(step: Step) -> bool:
+    """Whether the model itself says something in this step: then nobody waits in silence for its tools."""
+    return any(map(str.isalnum, step.text))
+
+
+def _say(pieces: asyncio.Queue[Piece | None], filler: str) -> None:
+    """Have a tool's filler spoken. Not when the voice is behind: then the user hears enough."""
+    if not pieces.full():
+        pieces.put_nowait(Piece(filler, kept=False))
 
 
 def _why(step: Step) -> str:

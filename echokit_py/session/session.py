@@ -11,35 +11,33 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
 from uuid import uuid4
 
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.llm.history import History
-from echokit_py.llm.ladder import Ladder
+from echokit_py.llm.ladder import Ladder, first_request
 from echokit_py.session import apologies
 from echokit_py.session.answer import answer, apologise, next_input, transcribe
 from echokit_py.session.boundary import limited, outcome
+from echokit_py.session.greeting import greeting
 from echokit_py.session.journal import Mark, TurnRecord
-from echokit_py.session.listening import Listening
+from echokit_py.session.leaving import Leaving
+from echokit_py.session.listening import Listening, Utterance
 from echokit_py.session.outbox import Outbox, OutboxClosed
 from echokit_py.session.services import Services
-from echokit_py.session.tasks import gone
 from echokit_py.session.turn import Turn
 from echokit_py.session.turns import Action, Input, Phase, TurnState, step
 from firmware_protocol.events import (
     Command,
     EndResponse,
     EndVad,
-    HelloChunk,
-    HelloEnd,
-    HelloStart,
     ServerEvent,
     StartChat,
     Submit,
     Text,
 )
-from firmware_protocol.link import HELLO_CHUNK_BYTES, LinkParameters
+from firmware_protocol.link import LinkParameters
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +58,7 @@ class Session:
         self._turn: Turn | None = None
         self._listening: Listening | None = None
         self._task: asyncio.Task[None] | None = None
-        self._leaving: set[asyncio.Task[Any]] = set()
+        self._leaving = Leaving()
         self._typed = ""
         self._failure = BackendError(Stage.LLM, ErrorKind.INTERNAL, "")
         self._doing: dict[Action, Callable[[], None]] = {
@@ -97,8 +95,9 @@ class Session:
         if not link.reconnect:
             self._history.reset()
             self._ladder.reset()
-            self._greet(outbox)
-        await self._gone()
+            for event in greeting(self._services.hello):
+                outbox.put(event, kept=True)
+        await self._leaving.gone()
 
     async def detach(self, outbox: Outbox) -> None:
         """A connection ended. One that was taken over before changes nothing."""
@@ -107,7 +106,7 @@ class Session:
             self._on(Input.GONE)
             self._outbox = None
             self.last_seen = time.monotonic()
-            await self._gone()
+            await self._leaving.gone()
 
     async def command(self, outbox: Outbox, command: Command) -> None:
         """Take a command that came over the connection of `outbox`."""
@@ -160,34 +159,22 @@ class Session:
             with suppress(OutboxClosed):  # the connection's to notice; the table goes on
                 self._outbox.put(event, on_sent=on_sent)
 
-    def _greet(self, outbox: Outbox) -> None:
-        hello = self._services.hello
-        if not hello:
-            return
-        outbox.put(HelloStart(), kept=True)
-        for start in range(0, len(hello), HELLO_CHUNK_BYTES):
-            outbox.put(HelloChunk(hello[start : start + HELLO_CHUNK_BYTES]), kept=True)
-        outbox.put(HelloEnd(), kept=True)
-
     def _cancel(self) -> None:
         self._stop_listening()
         turn, task = self._turn, self._task
         self._turn = self._task = None
-        if task is not None and not task.done():
-            self._leave(task)
+        if task is not None:
+            self._leaving.add([task])
         if turn is not None:
             turn.over = True
             turn.outbox.drop()
+            self._release(turn)
             self._services.journal.close(turn.record, "interrupted")
             self._settle(turn)
 
-    def _leave(self, task: asyncio.Task[Any]) -> None:
-        task.cancel()
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
-
-    async def _gone(self) -> None:
-        self._leaving -= await gone(set(self._leaving))  # one that stays holds up one turn, not all
+    def _release(self, turn: Turn) -> None:
+        if turn.ahead is not None:
+            self._leaving.add(turn.ahead.tasks)
 
     def _settle(self, turn: Turn) -> None:
         """Commit the history's open turn: all of the answer when it was played, else what there was time to hear."""
@@ -206,23 +193,20 @@ class Session:
 
     def _listen(self) -> None:
         self._turn = turn = self._new_turn()
-        self._listening = Listening(turn, self._services, lambda event: self._on(event, turn))
+        ask = partial(first_request, self._ladder, self._history)
+        on_input = partial(self._on, turn=turn)
+        self._listening = Listening(turn, self._services, ask, self._leaving, on_input)
 
-    def _stop_listening(self) -> bytes:
+    def _stop_listening(self) -> Utterance:
         listening, self._listening = self._listening, None
-        if listening is None:
-            return b""
-        if listening.task is not None and not listening.task.done():
-            self._leaving.add(listening.task)
-            listening.task.add_done_callback(self._leaving.discard)
-        return listening.end()
+        return Utterance() if listening is None else listening.end()
 
     def _transcribe(self) -> None:
-        pcm, turn = self._stop_listening(), self._current()
+        utterance, turn = self._stop_listening(), self._current()
         turn.record.mark(Mark.DECIDED)
 
         async def work() -> Input:
-            turn.question = await transcribe(turn, pcm, self._services)
+            turn.question = await transcribe(turn, utterance, self._services)
             return next_input(turn.question)
 
         self._begin(turn, work)
@@ -271,6 +255,7 @@ class Session:
         self._send(EndResponse(), on_sent=written)
 
     def _break_off(self, turn: Turn) -> None:
+        self._release(turn)
         with suppress(OutboxClosed):
             turn.break_off_audio()
 
@@ -285,7 +270,7 @@ class Session:
         self._task = asyncio.create_task(self._run(turn, work), name=f"turn {self.device} {turn.record.turn}")
 
     async def _run(self, turn: Turn, work: Callable[[], Awaitable[Input]]) -> None:
-        await self._gone()
+        await self._leaving.gone()
         self._conclude(turn, await outcome(limited(work, turn, self._services.timeouts.turn_s), self.device))
 
     def _conclude(self, turn: Turn, result: Input | BackendError | None) -> None:

@@ -12,6 +12,7 @@ from echokit_py.audio.framer import Frame
 from echokit_py.session.journal import Mark, TurnRecord
 from echokit_py.session.outbox import Outbox
 from echokit_py.session.playout import Playout
+from echokit_py.session.speculation import Speculation
 from firmware_protocol.events import Action, AudioChunk, AudioChunkWithVowel, EndAudio, ServerEvent, StartAudio
 from firmware_protocol.link import LinkParameters
 
@@ -31,6 +32,7 @@ class Turn:
     playout: Playout = field(default_factory=Playout)
     deadline: asyncio.Timeout | None = None
     question: str = ""
+    ahead: Speculation | None = None  # what was begun while the user might still have gone on
     over: bool = False
     spoke: bool = False
     in_audio: bool = False  # a StartAudio is queued, its EndAudio not yet

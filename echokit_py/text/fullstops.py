@@ -19,18 +19,25 @@ _MONTH_MAX = 10
 _WORD = re.compile(r"[^\s(\[{\"“„'‘*_`~/—–:;,!?…]{0,24}\Z")
 # A word of everyday length in small letters: nothing but the list of abbreviations can make its full stop another one.
 _PLAIN_WORD = re.compile(r"[a-zà-öø-ÿāăąćčďđēęěğīłńňőœřśşšťůűźżžα-ωа-яёіїє]{4,}\Z")
+_APOSTROPHE = re.compile(r"\w['’]")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]\Z")
 _NUMBER = re.compile(r"\d{1,3}\Z")
 _LETTERS = re.compile(r"[^\W\d_]*")
-_LINE_START = re.compile(r"(?:\A|[\n\r:])[^\w\n\r]*\Z")
+# A colon between digits is a clock's: "10:30."
+_LINE_START = re.compile(r"(?:\A|[\n\r]|(?<!\d):|:\s)[^\w\n\r]*\Z")
 _LINE_ENDS = frozenset(NEWLINES)
 _BLANKS = re.compile(f"[^\\S{NEWLINES}]*")
 
 
 def word_before(text: str, start: int, at: int) -> str:
-    """Return the word that ends at `at`, not reaching back beyond `start`."""
+    """Return the word that ends at `at`, not reaching back beyond `start`.
+
+    Of one with an apostrophe in it the end from there on: the "s" of "Mary's" is no initial.
+    """
     found = _WORD.search(text, max(start, at - 24), at)
-    return found[0] if found else ""
+    word = found[0] if found else ""
+    before = at - len(word) - 1
+    return text[before:at] if word and before > start and _APOSTROPHE.match(text, before - 1) else word
 
 
 def list_number(text: str, start: int, at: int, previous: int) -> int:

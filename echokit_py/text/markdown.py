@@ -14,6 +14,10 @@ _TAG_NAMES = (
 )
 # Attributes must look like attributes: "a<b and c>d" has no tag in it.
 _TAG = re.compile(rf"</?(?:{_TAG_NAMES})(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*\s*/?>", re.IGNORECASE)
+_ATTRIBUTES = r"(?:\s+[\w:-]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?)*"
+# Tags that we don't know the names of: they have attributes, or close themselves or another one.
+_OTHER_TAG = re.compile(rf"<([a-z][\w:-]{{0,30}})({_ATTRIBUTES})\s*(/?)>", re.IGNORECASE)
+_CLOSING_TAG = re.compile(r"</([a-z][\w:-]{0,30})\s*>", re.IGNORECASE)
 _KEY_NAME = re.compile(r"(?<!\w)<(/?[^\W\d][\w +-]{0,30})>")  # "Press <Enter>"
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])")
@@ -28,6 +32,12 @@ _FORMULA = re.compile(
     r"\\\((.{1,300}?)\\\)|(?<![\w$\\])\$(?=[^\s$])((?:[^$\n]{0,300}[^\s$\\])?)\$(?![\w$])",
     re.DOTALL,
 )
+# LaTeX without its dollar signs: "\\boxed{42}".
+_COMMAND = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}\n]*\}){1,2}")
+# ":smile:"
+_SHORTCODE = re.compile(r"(?<!\S):[a-z][a-z0-9_+-]{1,30}:(?=[\s.,!?]|$)")
+_ARROW = re.compile(r"(?<!\S)(?:<?[-=]{1,3}>|<[-=]{1,3})(?!\S)")
+_HIGHLIGHT = re.compile(r"==(?=[^\s=])([^=\n]{1,200})==")
 _SMILEY = re.compile(r"(?<!\S)(?:[:;]['’]?-?[)(\[\]DPp]+|<3+|\^_?\^)(?=[\s.,!?]|$)")
 
 _LINE_MARKS = re.compile(r"^\s*(?:>\s*)*(?:#{1,6}(?=\s|$)\s*|(?:[-*+•◦▪‣·●○■□–]\s+)+)?(?:\[[ xX]\]\s+)?", re.MULTILINE)
@@ -46,16 +56,30 @@ def words_of(text: str) -> str:
     `text` has no runs of white space (`speech` sees to it): the patterns here would be slow on long ones.
     """
     text = _FORMULA.sub(lambda found: plain(found[1] or found[2]), text)
+    text = _COMMAND.sub(lambda found: plain(found[0]), text)
     text = _without_links(text)
-    text = _TAG.sub(" ", text)
-    text = _KEY_NAME.sub(r"\1", text)
+    text = _KEY_NAME.sub(r"\1", _without_tags(text))
     text = html.unescape(text)
-    text = _SMILEY.sub(" ", text)
+    text = _SHORTCODE.sub(" ", _SMILEY.sub(" ", _ARROW.sub(" ", text)))
+    text = _HIGHLIGHT.sub(r"\1", text)
     text = _LINE_MARKS.sub("", _RULE.sub("", text))
     text = _TABLE_ROW.sub(_cells, text).replace(" | ", ", ")
     text = _TIMES.sub(" × ", _ESCAPE.sub(r"\1", text))
     text = _EMPHASIS.sub("", text)
     return _LONE_HASH.sub("", text).replace("_", " ").replace("\\", " ")
+
+
+def _without_tags(text: str) -> str:
+    if "<" not in text:
+        return text
+    text = _TAG.sub(" ", text)
+    closed = {name.lower() for name in _CLOSING_TAG.findall(text)}
+
+    def words(found: re.Match[str]) -> str:
+        name, attributes, alone = found.groups()
+        return " " if "=" in attributes or alone or name.lower() in closed else found[0]
+
+    return _CLOSING_TAG.sub(" ", _OTHER_TAG.sub(words, text))
 
 
 def _without_links(text: str) -> str:

@@ -148,7 +148,7 @@ class SentenceSplitter:
     def _may_open(self, char: str) -> bool:
         before = self._text[self._at - 1] if self._at > self._start else " "
         if char == '"':  # not the sign of inches
-            return before.isspace() or before in PAIRS or before in "*_"
+            return before.isspace() or before in PAIRS or before in "*_" or is_cjk(before)
         return not (char == "(" and before in ":;=-")  # nor a sad face
 
     def _line_end(self) -> int:
@@ -209,6 +209,8 @@ class SentenceSplitter:
 
     def _spaced_end(self, end: int, trail: int, at_end: bool) -> int | None:
         mark = self._text[self._at : end]
+        if mark == "." and self._text[self._at - 1 : self._at].isspace():  # ". . ."
+            return 0
         if mark == "." and (number := list_number(self._text, self._start, self._at, self._list_number)):
             self._list_number = number
             return 0
@@ -220,11 +222,17 @@ class SentenceSplitter:
 
     def _trail(self, end: int, at_end: bool) -> int | None:
         """The end of closed quotes, brackets, emphasis and footnote marks after the mark; None when more may come."""
+        if self._opens_next(end):
+            return end
         found = _TRAIL.match(self._text, end)
         trail = found.end() if found else end
         if at_end or trail - end >= _RUN_MAX:
             return trail
         return None if _PART_OF_FOOTNOTE.fullmatch(self._text, trail) else trail
+
+    def _opens_next(self, end: int) -> bool:
+        """Whether a straight quote follows that none awaits: without spaces, as in Chinese, it begins what comes."""
+        return self._text.startswith('"', end) and self._text[end - 1] in FULL_ENDS and '"' not in self._open
 
     def _stays_open(self, end: int, trail: int) -> bool:
         if not self._open or trail - self._start >= _NESTED_MAX:

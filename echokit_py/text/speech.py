@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from echokit_py.text.latex import plain
 from echokit_py.text.markdown import words_of
 
-# Said once in the place of a code block: nobody can follow code by ear, but silence would sound like a fault.
+# Said once in the place of a code block: nobody can follow code by ear, but silence would sound like a fault. In the
+# language of the words before it, as far as their script tells.
 CODE_NOTE = "Code block."
+_CODE_NOTES = (
+    (re.compile("[\u3041-\u30ff]"), "コードです。"),
+    (re.compile("[\uac00-\ud7a3]"), "코드입니다."),
+    (re.compile("[\u4e00-\u9fff]"), "代码。"),
+    (re.compile("[\u0430-\u044f]"), "Код."),
+)
+# So many of the characters before it are looked at.
+_TAIL = 60
 
 # Pictures for the eye: emoji and their modifiers, arrows, technical signs, boxes, shapes, dingbats. Not the digits
 # in circles, which are numbers.
@@ -24,6 +33,7 @@ _UNSPEAKABLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff"
     "\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]+"
 )
+_COLOUR = re.compile("\x1b\\[[0-9;]{0,20}[A-Za-z]")  # and the other orders to a terminal
 _EMPTY_BRACKETS = re.compile(r"\(\s*\)|\[\s*\]|（\s*）|【\s*】")
 _DRAWN_LINE = re.compile(r"[-=_~]{3,}")
 _SPACE_BEFORE_MARK = re.compile(r"\s+([,.;:!?…]+)(?=\s|$)")
@@ -35,18 +45,25 @@ class _Block:
 
     closing: re.Pattern[str]
     is_formula: bool = False
-    note: str = ""
+    is_code: bool = False
 
 
+# Reasoning is taken out of the answer where it streams (echokit_py.llm). What models call it there is listed; a name
+# that isn't is known by standing at the beginning of a line.
 _OPENING = re.compile(
-    r"(?P<fence>```+)|^\s*(?P<tildes>~~~+)|(?P<dollars>\$\$)|(?P<bracket>\\\[)|(?P<comment><!--)", re.M
+    r"(?P<fence>```+)|^\s*(?P<tildes>~~~+)|(?P<dollars>\$\$)|(?P<bracket>\\\[)|(?P<comment><!--)"
+    r"|(?P<script><(?:script|style|svg)(?:\s[^<>]*)?>)"
+    r"|^\s*(?P<thought><(?:\w+:)?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis|monologue)>)",
+    re.M | re.I,
 )
 _BLOCKS = {
-    "fence": _Block(re.compile(r"```+"), note=CODE_NOTE),
-    "tildes": _Block(re.compile(r"^\s*~~~+", re.M), note=CODE_NOTE),
+    "fence": _Block(re.compile(r"```+"), is_code=True),
+    "tildes": _Block(re.compile(r"^\s*~~~+", re.M), is_code=True),
     "dollars": _Block(re.compile(r"\$\$"), is_formula=True),
     "bracket": _Block(re.compile(r"\\\]"), is_formula=True),
     "comment": _Block(re.compile("-->")),
+    "script": _Block(re.compile(r"</(?:script|style|svg)\s*>", re.I)),
+    "thought": _Block(re.compile(r"</(?:\w+:)?(?:think|thought|reason|reflect|scratch|analysis|mono)\w*\s*>", re.I)),
 }
 
 
@@ -55,6 +72,7 @@ class SpeechFilter:
 
     def __init__(self) -> None:
         self._block: _Block | None = None
+        self._tail = ""
 
     def speakable(self, piece: str) -> str:
         """Return what may be spoken of `piece`, "" when nothing in it has a letter or a digit."""
@@ -63,6 +81,7 @@ class SpeechFilter:
         while piece:
             piece = self._inside(piece, parts) if self._block else self._outside(piece, parts)
         text = " ".join(part for part in map(_tidy, parts) if part)
+        self._tail = (self._tail + text)[-_TAIL:]
         return text if any(char.isalnum() for char in text) else ""
 
     def _outside(self, piece: str, parts: list[str]) -> str:
@@ -72,7 +91,8 @@ class SpeechFilter:
         if opening is None:
             return ""
         self._block = _BLOCKS[opening.lastgroup or ""]
-        parts.append(self._block.note)
+        if self._block.is_code:
+            parts.append(_code_note(self._tail + parts[-1]))
         return piece[opening.end() :]
 
     def _inside(self, piece: str, parts: list[str]) -> str:
@@ -93,7 +113,12 @@ def speakable(piece: str) -> str:
     return SpeechFilter().speakable(piece)
 
 
+def _code_note(before: str) -> str:
+    return next((note for script, note in _CODE_NOTES if script.search(before[-_TAIL:])), CODE_NOTE)
+
+
 def _tidy(text: str) -> str:
+    text = _COLOUR.sub("", text)
     text = _JOINERS.sub("", _PICTURES.sub(" ", text))
     text = _UNSPEAKABLE.sub("", text)
     text = _EMPTY_BRACKETS.sub(" ", _DRAWN_LINE.sub(" ", text))

@@ -18,6 +18,7 @@ class Tool:
     Attributes:
         parameters: its JSON schema.
         filler: what is said to the user when a call takes longer than `filler_after_s`; "" for nothing.
+        timeout_s: the time within which its source ends a call; 0.0 where it doesn't say.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Tool:
     parameters: Mapping[str, Any]
     filler: str = ""
     filler_after_s: float = 0.7
+    timeout_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class ToolSource(Protocol):
 
         Raises:
             TimeoutError: the tool did not answer within its time; what it did is not known.
-            BackendError: it could not be reached.
+            BackendError: it could not be reached. With the kind CONNECT the model is told that it did not run, with
+                any other that the outcome is unknown.
 
         Cancelling cancels the tool, as far as it can be.
         """

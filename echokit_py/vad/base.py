@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 FRAME_SAMPLES = 512  # what Silero takes at 16 kHz: 32 ms
 FRAME_SECONDS = FRAME_SAMPLES / 16_000
@@ -14,6 +14,16 @@ class VadStream(Protocol):
     async def feed(self, pcm: bytes) -> list[float]:
         """Take s16le mono 16 kHz audio of any length, odd ones too; return the speech probability (0..1) of each
         512-sample frame that is now complete, in order. Raises BackendError."""
+        ...
+
+
+@runtime_checkable
+class Releasing(Protocol):
+    """What a stream is besides that knows how late it notices the end of speech."""
+
+    @property
+    def release_s(self) -> float:
+        """For how long it goes on saying speech when speech is over, in seconds."""
         ...
 
 

@@ -17,6 +17,11 @@ FRAME_MS = round(FRAME_SECONDS * 1000)
 # hear that nobody spoke. (The Rust server waits 5 s, too short for someone who thinks before asking.)
 NO_SPEECH_MS = 8_000
 
+# A word may begin with a sound that is hardly speech to the detector ("t", "s", "w"): its probability then rises for
+# up to three frames before it reaches the threshold. While it does, from a tenth of the threshold on, the end waits.
+ONSET_SHARE = 0.1
+ONSET_FRAMES = 3
+
 
 class EndpointEvent(StrEnum):
     """What a frame brought about. The value names it in logs."""
@@ -46,14 +51,23 @@ class Endpointer:
       in the Rust server (src/ai/vad.rs) a segment is counted up to where it closes, with the silence that closes it: at
       400 and 200 ms six frames of speech (192 ms) are a word, five are noise. ("Hello." has twelve, "Stop." fifteen.)
     - The hangover is counted from the last speech on. One shorter than `max_silence_duration_ms` is as long as that.
+    - It does not end while the probability rises, for ONSET_FRAMES at most: that is how the next word begins.
+    - Another hangover may be set while a pause runs, by whoever knows what was said. It holds for that pause only.
+
+    Args:
+        settings: thresholds and times.
+        release_s: how long the detector goes on hearing speech that is over, in seconds: that much of the hangover
+            has passed when it says so.
     """
 
-    def __init__(self, settings: VadSettings) -> None:
+    def __init__(self, settings: VadSettings, release_s: float = 0.0) -> None:
         self._threshold = settings.threshold
         self._exit_threshold = settings.exit_threshold
         self._min_speech = settings.min_speech_duration_ms
         self._max_silence = settings.max_silence_duration_ms
-        self._hangover = max(settings.hangover_ms, settings.max_silence_duration_ms)
+        self._usual_hangover = self._hangover = max(settings.hangover_ms, settings.max_silence_duration_ms)
+        self._onset = settings.threshold * ONSET_SHARE
+        self._release = round(release_s * 1000)
         self._max_utterance = round(settings.max_utterance_s * 1000)
         # All in ms from the first frame on.
         self._now = 0
@@ -61,9 +75,33 @@ class Endpointer:
         self._end = 0
         self._speech = 0
         self._counted = 0
+        self._probability = 0.0
+        self._rising = 0
         self._speaking = False
         self._closed = False
         self._over = False
+
+    @property
+    def hangover_s(self) -> float:
+        """The seconds without speech that end the utterance, at least `max_silence_duration_ms`.
+
+        Set: for the pause that runs. When it is as long already, the next frame without speech ends the utterance.
+        """
+        return self._hangover / 1000
+
+    @hangover_s.setter
+    def hangover_s(self, seconds: float) -> None:
+        self._hangover = max(round(seconds * 1000), self._max_silence)
+
+    @property
+    def due(self) -> bool:
+        """Whether the hangover in force has passed: the next frame without speech ends the utterance."""
+        return self.paused and self._passed
+
+    @property
+    def paused(self) -> bool:
+        """Whether a pause runs: since SPEECH_PAUSED neither speech nor the end came."""
+        return self._closed and self._enough and not self._over
 
     @property
     def elapsed(self) -> float:
@@ -93,6 +131,8 @@ class Endpointer:
         if self._over:
             return None
         self._now += FRAME_MS
+        self._rising = self._rising + 1 if probability > max(self._probability, self._onset) else 0
+        self._probability = probability
         self._speaking = probability >= (self._exit_threshold if self._speaking else self._threshold)
         event = self._on_speech() if self._speaking else self._on_silence()
         if self._start is not None and self._now - self._start >= self._max_utterance:
@@ -107,6 +147,7 @@ class Endpointer:
             event = EndpointEvent.SPEECH_STARTED
         elif self._closed and self._enough:
             event = EndpointEvent.SPEECH_RESUMED
+        self._hangover = self._usual_hangover
         self._closed = False
         self._speech += FRAME_MS
         self._counted += FRAME_MS
@@ -116,18 +157,21 @@ class Endpointer:
     def _on_silence(self) -> EndpointEvent | None:
         if self._start is None:
             return self._while_nobody_speaks()
-        silence = self._now - self._end
+        pauses = False
         if not self._closed:
             self._counted += FRAME_MS
-            self._closed = silence >= self._max_silence
-            if self._closed and silence < self._hangover and self._enough:
-                return EndpointEvent.SPEECH_PAUSED
-        if silence < self._hangover:
-            return None
+            pauses = self._closed = self._now - self._end >= self._max_silence
+        if not self._passed:
+            return EndpointEvent.SPEECH_PAUSED if pauses and self._enough else None
         if self._enough:
             return EndpointEvent.SPEECH_ENDED
         self._drop_noise()
         return self._while_nobody_speaks()
+
+    @property
+    def _passed(self) -> bool:
+        silence = self._now - self._end + self._release
+        return self._closed and silence >= self._hangover and not 0 < self._rising <= ONSET_FRAMES
 
     @property
     def _enough(self) -> bool:

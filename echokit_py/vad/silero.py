@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from echokit_py.audio.pcm import BYTES_PER_SAMPLE, BlockAligner
 from echokit_py.config.settings import VadSettings
-from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.http import HttpClient
 from echokit_py.log import sanitize
 from echokit_py.models.store import ModelStore
-from echokit_py.vad.base import FRAME_SAMPLES
-
-Result = TypeVar("Result")
-Floats = NDArray[np.float32]
+from echokit_py.vad.base import FRAME_SAMPLES, FRAME_SECONDS
+from echokit_py.vad.batching import Batcher, failed
+from echokit_py.vad.silero_model import CONTEXT_SAMPLES, STATE_SIZE, Floats, Heard, Piece, SileroModel
 
 MODEL = "silero-vad"
 
-# What the model takes beside a frame: the samples before it, and the state that it gave back last
-# (`OnnxWrapper` in silero-vad's utils_vad.py).
-CONTEXT_SAMPLES = 64
-STATE_SIZE = 128
-_RATE = np.array(16_000, dtype=np.int64)
-
-# Frames that one hop to the worker takes at most (1 s of audio, about 10 ms of work): a client that sends half a
-# minute at once doesn't hold up the others for longer.
+# Frames that one piece has at most (1 s of audio, about 2 ms of work): a client that sends half a minute at once
+# doesn't hold up the others for longer.
 FRAMES_PER_HOP = 32
+
+# Speech that is over stays speech to the model for one to three frames (38 to 110 ms after the last sound in the clean
+# recordings of scripts/bench/endpointing). One is certain; longer in noise.
+RELEASE_S = FRAME_SECONDS
 
 
 def build(settings: VadSettings | None = None, *, http: HttpClient | None = None, models: ModelStore) -> SileroVad:
@@ -44,73 +38,49 @@ class SileroVad:
 
     def __init__(self, models: ModelStore) -> None:
         self._models = models
-        self._session: Any = None
-        # One worker: a frame takes about 1 % of its own length, and more would only take turns on ASR's cores.
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="vad")
+        self._model: SileroModel | None = None
+        # One worker: all devices' frames go in one run, and more would only take turns on ASR's cores.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="vad")
+        self._batcher = Batcher(self._run, self._thread)
 
     async def start(self) -> None:
         """Load the model and run it once. Raises ModelError, and BackendError when the file is not such a model."""
         path = await self._models.path(MODEL)
-        await self._run(self._load, str(path))
+        try:
+            self._model = await asyncio.get_running_loop().run_in_executor(self._thread, SileroModel, path)
+        except Exception as error:  # onnxruntime's errors have no other base in common
+            raise failed(sanitize(error)) from error
         await self.stream().feed(bytes(FRAME_SAMPLES * BYTES_PER_SAMPLE))
 
     def stream(self) -> SileroStream:
         """Begin an utterance with fresh state."""
-        return SileroStream(self)
-
-    async def evaluate(self, samples: Floats, state: Floats) -> tuple[list[float], Floats]:
-        """Run the frames of one stream, in order, in the worker.
-
-        `samples`: -1..1, CONTEXT_SAMPLES that came before, then whole frames. `state`: (2, 1, STATE_SIZE).
-        Returns the probability of each frame, and the state after the last. Raises BackendError.
-        """
-        return await self._run(self._evaluate, samples, state)
+        return SileroStream(self._batcher)
 
     async def close(self) -> None:
-        """Let go of the model and its worker; frames that still wait are cancelled."""
-        await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)
-        self._session = None
+        """Let go of the model and its worker; who still waits for frames gets BackendError."""
+        self._batcher.close()
+        await asyncio.to_thread(self._thread.shutdown)
+        self._model = None
 
-    async def _run(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, work, *arguments)
-        except Exception as error:  # onnxruntime's errors have no other base in common
-            message = f"the voice activity detector failed: {sanitize(error)}"
-            raise BackendError(Stage.VAD, ErrorKind.INTERNAL, message) from error
-
-    def _load(self, path: str) -> None:
-        import onnxruntime  # takes 100 ms, which commands without VAD need not pay
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-
-    def _evaluate(self, samples: Floats, state: Floats) -> tuple[list[float], Floats]:
-        probabilities = []
-        for start in range(0, len(samples) - CONTEXT_SAMPLES, FRAME_SAMPLES):
-            frame = samples[start : start + CONTEXT_SAMPLES + FRAME_SAMPLES]
-            results, state = self._infer(frame[np.newaxis], state)
-            probabilities.append(float(results[0]))
-        return probabilities, state
-
-    def _infer(self, frames: Floats, states: Floats) -> tuple[Floats, Floats]:
-        """One run of the model, in the worker, over one frame each of any number of streams.
-
-        `frames`: (streams, CONTEXT_SAMPLES + FRAME_SAMPLES); `states`: (2, streams, STATE_SIZE).
-        Returns the probabilities, (streams,), and the new states.
-        """
-        output, new_states = self._session.run(None, {"input": frames, "state": states, "sr": _RATE})
-        return output[:, 0], new_states
+    def _run(self, pieces: Sequence[Piece]) -> list[Heard]:
+        if self._model is None:
+            raise RuntimeError("it is not loaded")
+        return self._model.run(pieces)
 
 
 class SileroStream:
     """The state of one utterance. One `feed` at a time; after a cancelled one the stream is of no more use."""
 
-    def __init__(self, vad: SileroVad) -> None:
-        self._vad = vad
+    def __init__(self, batcher: Batcher) -> None:
+        self._batcher = batcher
         self._aligner = BlockAligner(FRAME_SAMPLES * BYTES_PER_SAMPLE)
         self._context: Floats = np.zeros(CONTEXT_SAMPLES, np.float32)
-        self._state: Floats = np.zeros((2, 1, STATE_SIZE), np.float32)
+        self._state: Floats = np.zeros((2, STATE_SIZE), np.float32)
+
+    @property
+    def release_s(self) -> float:
+        """See `Releasing`."""
+        return RELEASE_S
 
     async def feed(self, pcm: bytes) -> list[float]:
         """Take audio (s16le, mono, 16 kHz, any length); return the probability of each frame it completed.
@@ -121,7 +91,7 @@ class SileroStream:
         probabilities: list[float] = []
         for start in range(0, len(frames), FRAMES_PER_HOP * FRAME_SAMPLES):
             samples: Floats = np.concatenate((self._context, frames[start : start + FRAMES_PER_HOP * FRAME_SAMPLES]))
-            found, self._state = await self._vad.evaluate(samples, self._state)
-            self._context = samples[-CONTEXT_SAMPLES:]
-            probabilities += found
+            heard = await self._batcher.hear(self, Piece(samples, self._state))
+            self._context, self._state = samples[-CONTEXT_SAMPLES:].copy(), heard.state
+            probabilities += heard.probabilities
         return probabilities

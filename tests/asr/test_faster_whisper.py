@@ -58,8 +58,10 @@ class ScriptedModel:
         return iter(self.segments), SimpleNamespace(language=options["language"] or "de")
 
 
-def segment(text: str, no_speech_prob: float, compression_ratio: float) -> SimpleNamespace:
-    return SimpleNamespace(text=text, no_speech_prob=no_speech_prob, compression_ratio=compression_ratio)
+def segment(text: str, no_speech_prob: float, compression_ratio: float, avg_logprob: float = -0.3) -> SimpleNamespace:
+    return SimpleNamespace(
+        text=text, no_speech_prob=no_speech_prob, avg_logprob=avg_logprob, compression_ratio=compression_ratio
+    )
 
 
 @pytest.fixture
@@ -104,10 +106,10 @@ async def test_start_loads_the_folder_and_warms_up(model: ScriptedModel, tmp_pat
 
 
 async def test_the_transcript(model: ScriptedModel, whisper: LocalWhisper) -> None:
-    model.segments = [segment(" Hello there. ", 0.9, 0.5), segment(" How are you?", 0.2, 2.5)]
+    model.segments = [segment(" Hello there. ", 0.9, 0.5, -1.5), segment(" How are you?", 0.2, 2.5)]
     transcript = await whisper.transcribe(np.array([0, 16_384, -32_768], "<i2").tobytes() + b"\x01")
     assert transcript.text == "Hello there. How are you?"
-    assert (transcript.no_speech_prob, transcript.compression_ratio) == (0.2, 2.5)
+    assert (transcript.no_speech_prob, transcript.avg_logprob, transcript.compression_ratio) == (0.2, -0.3, 2.5)
     assert transcript.language == "de"
     samples, options = model.requests[0]
     assert samples.dtype == np.float32
@@ -264,6 +266,8 @@ class TestTiny:
         assert transcript.no_speech_prob < 0.5
         assert transcript.compression_ratio is not None
         assert transcript.compression_ratio < 2.4
+        assert transcript.avg_logprob is not None
+        assert transcript.avg_logprob > -1
 
     @pytest.mark.skipif(not TEXTS, reason="the spoken sentences (shared/audio beside the checkout) are not here")
     async def test_two_at_once_each_get_their_own(self, tiny: LocalWhisper) -> None:

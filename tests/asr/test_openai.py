@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from pydantic import SecretStr
 
 from echokit_py.asr.base import Asr, Transcript
@@ -47,12 +48,13 @@ def asr(server: SpeechServer, http: HttpClient, *, key: str = KEY, **settings: A
 async def test_an_utterance_becomes_text(server: SpeechServer, http: HttpClient) -> None:
     recogniser = asr(server, http, lang="en", prompt="Hello\n你好\n(noise)\n")
     await recogniser.start()
-    assert await recogniser.transcribe(SECOND) == Transcript("What time is it?")
+    heard = await recogniser.transcribe(SECOND)
+    assert heard == Transcript("What time is it?", "english", no_speech_prob=0.02, compression_ratio=1.1)
     await recogniser.close()
     (request,) = server.transcriptions
     assert request.wav == Wav(16_000, 1, SECOND)
     assert request.fields == {
-        "response_format": "json",
+        "response_format": "verbose_json",
         "model": "whisper-1",
         "language": "en",
         "prompt": "Hello\n你好\n(noise)\n",
@@ -68,8 +70,8 @@ async def test_a_long_utterance_is_sent_without_a_warning(server: SpeechServer, 
 @pytest.mark.parametrize(
     ("settings", "fields"),
     [
-        ({}, {"model": "whisper-1"}),
-        ({"lang": "auto"}, {"model": "whisper-1"}),
+        ({"model": "gpt-4o-transcribe"}, {"model": "gpt-4o-transcribe"}),
+        ({"model": "gpt-4o-transcribe", "lang": "auto"}, {"model": "gpt-4o-transcribe"}),
         ({"lang": "auto", "model": ""}, {"language": "auto"}),
         ({"lang": "zh", "model": ""}, {"language": "zh"}),
     ],
@@ -80,6 +82,29 @@ async def test_what_is_not_set_is_not_sent(
     server.strict = False
     await asr(server, http, **settings).transcribe(SECOND)
     assert server.transcriptions[0].fields == {"response_format": "json", **fields}
+
+
+@pytest.mark.parametrize("model", ["whisper-1", "openai/whisper-large-v3", "Whisper-large-v3-turbo"])
+async def test_a_whisper_is_asked_how_sure_it_was(server: SpeechServer, http: HttpClient, model: str) -> None:
+    assert (await asr(server, http, model=model).transcribe(SECOND)).no_speech_prob == 0.02
+
+
+async def test_a_server_that_refuses_the_details_is_asked_for_the_words_only(http: HttpClient) -> None:
+    formats: list[object] = []
+
+    async def plain_only(request: web.Request) -> web.Response:
+        formats.append((await request.post())["response_format"])
+        if formats[-1] != "json":
+            return web.json_response({"error": {"message": "response_format is not supported"}}, status=400)
+        return web.json_response({"text": "Hello."})
+
+    app = web.Application()
+    app.router.add_post("/asr", plain_only)
+    async with TestServer(app, host="127.0.0.1") as there:
+        recogniser = build(OpenAiAsr(url=str(there.make_url("/asr")), model="whisper-1"), http=http, models=None)
+        assert await recogniser.transcribe(SECOND) == Transcript("Hello.")
+        assert await recogniser.transcribe(SECOND) == Transcript("Hello.")
+    assert formats == ["verbose_json", "json", "json"]
 
 
 async def test_many_at_once_get_their_own_text(server: SpeechServer, http: HttpClient) -> None:
@@ -219,14 +244,14 @@ def test_the_evidence_of_verbose_answers() -> None:
         "text": "Hello. Bye.",
         "language": "english",
         "segments": [
-            {"no_speech_prob": 0.6, "compression_ratio": 0.9},
-            {"no_speech_prob": 0.1, "compression_ratio": 2.6},
+            {"no_speech_prob": 0.6, "avg_logprob": -1.5, "compression_ratio": 0.9},
+            {"no_speech_prob": 0.1, "avg_logprob": -0.4, "compression_ratio": 2.6},
             {"no_speech_prob": None, "compression_ratio": float("nan")},
             "odd",
         ],
     }
     heard = read_transcript(json.dumps(body).encode(), "application/json")
-    assert heard == Transcript("Hello. Bye.", "english", no_speech_prob=0.1, compression_ratio=2.6)
+    assert heard == Transcript("Hello. Bye.", "english", no_speech_prob=0.1, avg_logprob=-0.4, compression_ratio=2.6)
 
 
 @pytest.mark.parametrize("extra", [{"segments": None, "language": ""}, {"segments": {"a": 1}, "language": 3}])

@@ -200,7 +200,7 @@ MISTAKES = [
     ),
     (
         REMOTE + '[[llm.mcp_server]]\nserver = "http://m"\ntype = "http-streamable"\n',
-        'f.toml:12: llm.mcp_server[0].type: must be one of "sse", "http_streamable"; found the text'
+        'f.toml:12: llm.mcp_server[0].type: must be one of "http_streamable", "sse", "stdio"; found the text'
         ' "http-streamable"; did you mean "http_streamable"?',
     ),
     (
@@ -234,7 +234,7 @@ MISTAKES = [
     (
         REMOTE + "[weather]\n",
         "f.toml:10: weather: there is no such key here; there are addr, hello_wav, allowed_origins, log_level,"
-        " models_dir, timeouts, asr, tts, llm",
+        " log_texts, models_dir, timeouts, asr, tts, llm",
     ),
     (
         REMOTE + "[record]\nurl = 'x'\n",
@@ -350,6 +350,10 @@ def test_a_number_cannot_come_from_a_variable() -> None:
         "f.toml:10: llm.history: must be a number, and ${NAME} gives texts only; write the number itself,"
         " without quotes"
     )
+    (issue,) = mistakes('log_texts = "${H}"\n' + REMOTE, H="true")
+    assert issue == (
+        "f.toml:1: log_texts: must be true or false, and ${NAME} gives texts only; write it itself, without quotes"
+    )
 
 
 def test_ways_of_working_that_are_not_in_this_version() -> None:
@@ -387,9 +391,8 @@ def test_ways_of_working_that_are_not_in_this_version() -> None:
             " as it is, speech seems to end while it goes on",
         ),
         (
-            LOCAL + '[[llm.mcp_server]]\nserver = "http://m"\n[[llm.mcp_server]]\nserver = "http://n"\n',
-            "f.toml:7: llm.mcp_server[0]: tools aren't in this version yet; the server is kept and not called\n"
-            "f.toml:9: llm.mcp_server[1]: tools aren't in this version yet; the server is kept and not called",
+            LOCAL + '[[llm.mcp_server]]\nserver = "http://m"\n[[llm.mcp_server]]\ntype = "stdio"\ncommand = "m"\n',
+            "",
         ),
         (
             LOCAL + 'prompts_url = "http://p"\n',

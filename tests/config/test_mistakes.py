@@ -30,6 +30,7 @@ def test_an_unknown_key_in_a_place_without_a_type() -> None:
         (True, "api_key", "something else (it isn't shown)"),
         (["s3cret"], "api_key", "a list"),
         ({"a": "s3cret"}, "api_key", "a table"),
+        ("s3cret", "args", "something else (it isn't shown)"),
     ],
 )
 def test_values_are_named_without_showing_too_much(value: Any, key: str, text: str) -> None:

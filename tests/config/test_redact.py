@@ -50,3 +50,13 @@ def test_hides_at_any_depth_and_leaves_the_original() -> None:
     assert value["tools"] == [{"headers": {"Authorization": "Bearer s3cret"}, "url": "http://u:s3cret@h"}]
     assert hide(("http://u:s3cret@h", 1)) == (f"http://{MASK}@h", 1)
     assert hide(["one", "two"], "token") == [MASK, MASK]
+
+
+def test_what_goes_to_a_program_or_a_server_is_hidden_whatever_it_is_called() -> None:
+    value = {"args": ("-v", ""), "env": {"A": "x", "B": 5}, "headers": {"X-House": "12"}, "environment": "x"}
+    assert hide(value) == {
+        "args": (MASK, ""),
+        "env": {"A": MASK, "B": 5},
+        "headers": {"X-House": MASK},
+        "environment": "x",
+    }

@@ -170,3 +170,29 @@ def test_exit_threshold() -> None:
     assert VadSettings().exit_threshold == 0.35
     assert VadSettings(threshold=0.1).exit_threshold == 0.05
     assert VadSettings(neg_threshold=0.2).exit_threshold == 0.2
+
+
+def test_the_hangover_moves_the_limits_that_were_not_given() -> None:
+    def limits(**given: int) -> tuple[int, int]:
+        vad = VadSettings.model_validate(given)
+        return vad.min_hangover_ms, vad.max_hangover_ms
+
+    assert limits() == (350, 1000)
+    assert limits(hangover_ms=200) == (140, 400)
+    assert limits(hangover_ms=1500) == (1050, 3000)
+    assert limits(hangover_ms=1500, min_hangover_ms=1500, max_hangover_ms=1500) == (1500, 1500)
+    with pytest.raises(ValidationError, match="must be at most hangover_ms, which is 500"):
+        limits(min_hangover_ms=501)
+    with pytest.raises(ValidationError, match="must be at least hangover_ms, which is 600"):
+        limits(hangover_ms=600, max_hangover_ms=599)
+
+
+def test_the_new_switches() -> None:
+    vad = VadSettings()
+    assert (vad.speculate, vad.speculate_tts, vad.adaptive) == (True, False, True)
+    for asr in (OpenAiAsr(url=URL), FasterWhisperAsr(), PluginSettings(platform="mine")):
+        assert asr.to_simplified is None
+        assert asr.model_copy(update={"to_simplified": False}).to_simplified is False
+    for wrong in (1, "true", None):
+        with pytest.raises(ValidationError):
+            VadSettings.model_validate({"speculate": wrong})

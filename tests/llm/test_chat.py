@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 from echokit_py.config.settings import OpenAiChatLlm
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.http import HttpClient
+from echokit_py.http.body import encode
 from echokit_py.llm import request
 from echokit_py.llm.base import LlmEvent, Message, ReasoningDelta, Step, TextDelta, Tool, ToolCall
-from echokit_py.llm.chat import OpenAiChat, build, request_body
+from echokit_py.llm.chat import OpenAiChat, build, request_body, to_tool
+from echokit_py.llm.offer import Offers
 from tests.fakes.chat_server import (
     ANSWER,
     DONE,
@@ -112,21 +115,27 @@ async def test_only_offered_tools_are_called(http: HttpClient) -> None:
         assert [refused.name for refused in events[-1].refused] == ["set_light"]
 
 
-def test_extra_wins_but_for_messages_and_stream() -> None:
+async def sent(extra: dict[str, Any], *tools: Tool) -> dict[str, Any]:
+    """A request's body as the server reads it."""
+    body: dict[str, Any] = json.loads(encode(request_body("m", await Offers(to_tool, extra).members(tools), HI)))
+    return body
+
+
+async def test_extra_wins_but_for_messages_and_stream() -> None:
     search = {"type": "web_search"}
     extra = {"model": "other", "temperature": 0.2, "messages": [], "stream": False, "tools": [search]}
-    body = request_body("m", extra, HI, [LIGHT])
+    body = await sent(extra, LIGHT)
     assert (body["model"], body["temperature"], body["messages"], body["stream"]) == ("other", 0.2, HI, True)
     assert [tool["type"] for tool in body["tools"]] == ["function", "web_search"]
-    assert request_body("m", extra, HI, [])["tools"] == [search]
-    assert request_body("m", {"tools": "odd"}, HI, [])["tools"] == "odd"  # the server shall say what it thinks of it
+    assert (await sent(extra))["tools"] == [search]
+    assert (await sent({"tools": "odd"}))["tools"] == "odd"  # the server shall say what it thinks of it
     assert extra["tools"] == [search]
 
 
-def test_without_tools_nothing_is_said_of_them() -> None:
+async def test_without_tools_nothing_is_said_of_them() -> None:
     extra = {"tool_choice": "auto", "parallel_tool_calls": False, "tools": [], "top_p": 1}
-    assert request_body("m", extra, HI, []) == {"model": "m", "top_p": 1, "messages": HI, "stream": True}
-    assert request_body("m", extra, HI, [LIGHT]).keys() >= {"tools", "tool_choice", "parallel_tool_calls"}
+    assert await sent(extra) == {"model": "m", "top_p": 1, "messages": HI, "stream": True}
+    assert (await sent(extra, LIGHT)).keys() >= {"tools", "tool_choice", "parallel_tool_calls"}
 
 
 async def test_reading_stops_at_done(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:

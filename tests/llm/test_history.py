@@ -463,3 +463,27 @@ def test_public_bug_reports(case: dict[str, Any]) -> None:
         assert fits_one(messages[-1], expect["last"])
     for text in expect.get("must_not_contain", []):
         assert text not in json.dumps(messages, ensure_ascii=False).replace('\\"', '"')
+
+
+def test_the_next_request_can_be_seen_before_its_turn() -> None:
+    history = History([SYSTEM])
+    talk(history, "Hello?", "Hello.")
+    history.begin_turn("Lock it.")
+    history.add_step("", [LOCK])
+    history.commit(heard="")
+    ahead = history.ahead(" And now? ")
+    seen = ahead.render()
+    ahead.commit()
+    ahead.keep_last(0)
+    assert (history.in_turn, history.turns) == (False, 2)
+    history.begin_turn(" And now? ")
+    assert history.render() == seen
+
+
+def test_inside_a_turn_no_other_can_be_seen_ahead() -> None:
+    history = History([SYSTEM])
+    with pytest.raises(ValueError, match="question"):
+        history.ahead(" ")
+    history.begin_turn("Hello?")
+    with pytest.raises(RuntimeError):
+        history.ahead("And now?")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import pytest
 
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.llm.base import LlmEvent, Message, ReasoningDelta, Step, TextDelta, ToolCall
 from echokit_py.llm.history import History
-from echokit_py.llm.ladder import MAX_FORMS, PATIENCE, Descent, Ladder, descend
+from echokit_py.llm.ladder import MAX_FORMS, PATIENCE, Descent, Ladder, descend, first_request
 from echokit_py.llm.message_rules import check
 
 ANSWER = Step("Noon.", "", "stop")
@@ -281,3 +282,19 @@ def test_the_note_goes_along_in_every_form() -> None:
         seen += 1
         assert "Answer in words." in descent.messages[-1]["content"]
     assert seen > 4
+
+
+@pytest.mark.parametrize("taste", [lambda _: None, no_tools])
+async def test_the_first_request_can_be_seen_before_its_turn(taste: Taste) -> None:
+    """Also when a simpler form is known to be taken, and when it is time to try the full one again."""
+    server, history, ladder = Server(taste), conversation(), Ladder()
+    for _ in range(PATIENCE + 2):
+        await ask(server, history, ladder)
+        history.add_step("Noon.")
+        history.commit()
+        before = replace(ladder)
+        seen = first_request(ladder, history, "And then?")
+        assert ladder == before
+        assert not history.in_turn
+        history.begin_turn("And then?")
+        assert Descent(replace(ladder), history).messages == seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -13,10 +14,12 @@ import pytest
 from echokit_py.config.settings import OpenAiResponsesLlm
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.http import HttpClient
+from echokit_py.http.body import encode
 from echokit_py.llm import request, responses
 from echokit_py.llm.base import LlmEvent, Message, ReasoningDelta, Refusal, Step, TextDelta, Tool, ToolCall
 from echokit_py.llm.history import History
-from echokit_py.llm.responses import KeptReasoning, OpenAiResponses, build, request_body
+from echokit_py.llm.offer import Offers
+from echokit_py.llm.responses import KeptReasoning, OpenAiResponses, build, request_body, to_tool
 from echokit_py.llm.responses_input import Item
 from echokit_py.llm.stream import ResponsesStream
 from tests.fakes.faults import Fault
@@ -200,16 +203,20 @@ async def test_a_call_of_an_incomplete_answer_is_not_run(http: HttpClient) -> No
         assert step.finish_reason == "length"
 
 
-def test_extra_wins_but_for_input_and_stream() -> None:
+async def test_extra_wins_but_for_input_and_stream() -> None:
     search = {"type": "web_search"}
     items: list[Item] = [{"type": "message", "role": "user", "content": "Hi"}]
     extra = {"model": "other", "store": True, "input": [], "stream": False, "tools": [search], "top_p": 0.1}
-    body = request_body("m", extra, "Be brief.", items, [LIGHT])
+    members = await Offers(to_tool, extra).members([LIGHT])
+    body: dict[str, Any] = json.loads(encode(request_body("m", members, "Be brief.", items)))
     assert (body["model"], body["store"], body["top_p"]) == ("other", True, 0.1)
     assert (body["input"], body["stream"], body["instructions"]) == (items, True, "Be brief.")
     assert [tool["type"] for tool in body["tools"]] == ["function", "web_search"]
-    assert "tools" not in request_body("", {}, "", items, [])
-    assert request_body("", {}, "", items, []) == {"store": False, "input": items, "stream": True}
+    assert request_body("", await Offers(to_tool, {}).members([]), "", items) == {
+        "store": False,
+        "input": items,
+        "stream": True,
+    }
 
 
 async def test_deltas_come_as_they_are_sent(http: HttpClient) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from aiohttp.test_utils import make_mocked_request
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from echokit_py.mcp.base import ServerStatus, State
 from echokit_py.server import app
 from echokit_py.server.device_socket import DeviceSocket
 from echokit_py.server.origins import Origins
@@ -76,12 +78,34 @@ async def test_version_health_and_turns(running: Running) -> None:
             assert set(await answer.json()) == {"version"}
         async with http.get("/health") as answer:
             assert answer.status == 200
+            assert await answer.json() == {"status": "ok", "devices": 0, "sessions": 0, "mcp_servers": []}
         running.readiness.ready.clear()
         async with http.get("/health") as answer:
             assert answer.status == 503
             assert (await answer.json())["status"] == "the models are being loaded"
         async with http.get("/api/turns") as answer:
             assert await answer.json() == []
+
+
+async def test_mcp_servers_are_shown_and_nothing_depends_on_them() -> None:
+    servers = [
+        ServerStatus("clock", State.CONNECTED, since=1.0, tools=2),
+        ServerStatus("house", State.DOWN, since=2.0, last_error="http://secret.example refuses"),
+    ]
+    with scripted() as made:
+        readiness, devices = app.Readiness(), Devices(made.services)
+        readiness.ready.set()
+        application = app.build(devices, made.services.journal, readiness, Origins(), lambda: servers)
+        server = await RunningApp.start(application)
+        async with aiohttp.ClientSession() as http, http.get(server.make_url("/health")) as answer:
+            assert answer.status == 200
+            text = await answer.text()
+        await server.close()
+    assert json.loads(text)["mcp_servers"] == [
+        {"name": "clock", "state": "connected", "tools": 2},
+        {"name": "house", "state": "down", "tools": 0},
+    ]
+    assert "secret" not in text
 
 
 @pytest.mark.parametrize("path", ["/ws/abc", "/v2/stable_ws/abc"])

@@ -157,7 +157,8 @@ async def test_left_out_arguments_that_are_required_are_told_to_the_model() -> N
         (ToolResult("Error 5", is_error=True), "Error 5"),
         (ToolResult(""), "The tool answered with no text."),
         (TimeoutError(), Missing.TIMEOUT),
-        (BackendError(Stage.TOOL, ErrorKind.CONNECT, "refused"), "can't be reached"),
+        (BackendError(Stage.TOOL, ErrorKind.CONNECT, "secret"), "can't be reached. The call was not run."),
+        (BackendError(Stage.TOOL, ErrorKind.BROKEN_OFF, "secret"), "can't be reached. Whether the call took effect is"),
         (ZeroDivisionError("secret"), "the tool failed"),
         (asyncio.CancelledError(), Missing.ERROR),
     ],
@@ -397,12 +398,12 @@ async def test_a_mangled_history_does_not_wedge_the_session() -> None:
         assert "Hello?" in str(server.requests[0].messages)
 
 
-async def test_speech_that_fails_ends_the_tools_too() -> None:
+async def test_speech_that_fails_for_good_ends_the_tools_too() -> None:
     script = [call(HALL, text="One moment."), say("Done.")]
     async with ChatServer(*script) as server, talking(chat_client(server.url), bench()) as talk:
         talk.tools.gates["set_light"] = asyncio.Event()
         talk.made.tts.gate = asyncio.Event()
-        talk.made.tts.error = BackendError(Stage.TTS, ErrorKind.SERVER, "no")
+        talk.made.tts.error = BackendError(Stage.TTS, ErrorKind.AUTH, "no")
         await talk.type("Light!")
         async with asyncio.timeout(10):
             await talk.tools.started.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from echokit_py.config.settings import VadSettings
-from echokit_py.session.ear import STEP_BYTES, Ear
+from echokit_py.session.ear import LEAD_S, STEP_BYTES, TAIL_S, Ear
 from echokit_py.session.turns import Input
 from tests.fakes.providers import SECOND, ScriptedVad, silence, speech
 
@@ -61,3 +61,84 @@ async def test_an_utterance_is_bounded_though_vad_never_ends_it() -> None:
     for _ in range(5):
         await ear.feed(speech(10))
     assert ear.seconds <= 11
+
+
+async def heard(*parts: bytes) -> Ear:
+    ear = Ear(ScriptedVad(), VadSettings(), endpointing=True)
+    for part in parts:
+        assert await ear.feed(part) is None
+    return ear
+
+
+async def test_a_pause_and_speech_that_resumes() -> None:
+    ear = await heard(speech(1.024))
+    assert not ear.paused
+    await ear.feed(silence(0.3))
+    assert ear.paused
+    mark = ear.speech_mark
+    assert await ear.feed(silence(0.1)) is None
+    assert ear.speech_mark == mark
+    await ear.feed(speech(0.2))
+    assert not ear.paused
+    assert ear.speech_mark != mark
+    assert ear.speech_s == pytest.approx(1.224, abs=0.07)
+
+
+async def test_speech_that_resumes_within_one_message_is_seen() -> None:
+    ear = await heard(speech(1.024), silence(0.3))
+    mark = ear.speech_mark
+    await ear.feed(speech(0.2) + silence(0.3))
+    assert ear.paused
+    assert ear.speech_mark != mark
+
+
+async def test_another_hangover() -> None:
+    ear = await heard(speech(1.024), silence(0.384))
+    assert ear.set_hangover(1) is None
+    assert await ear.feed(silence(0.5)) is None
+    assert ear.set_hangover(0.95) is None
+    assert ear.set_hangover(0.8) is Input.SPEECH_ENDED
+    assert ear.paused
+    assert await ear.feed(silence(0.1)) is Input.SPEECH_ENDED
+    assert not ear.paused
+
+
+async def test_without_a_pause_there_is_no_hangover_to_set() -> None:
+    ear = await heard(speech(1.024))
+    assert ear.set_hangover(0) is None
+    assert await ear.feed(silence(0.4)) is None  # the usual one
+
+
+async def test_a_client_that_submits_has_no_pauses() -> None:
+    ear = Ear(ScriptedVad(), VadSettings(), endpointing=False)
+    await ear.feed(speech(1.024) + silence(5))
+    assert not ear.paused
+    assert ear.set_hangover(0) is None
+    assert ear.speech_s == pytest.approx(1.024, abs=0.04)
+
+
+async def test_long_silence_after_the_last_word_is_not_kept() -> None:
+    ear = Ear(ScriptedVad(), VadSettings(), endpointing=False)
+    await ear.feed(silence(1) + speech(1.024) + silence(5))
+    assert len(ear.utterance()) == pytest.approx((LEAD_S + 1.024 + TAIL_S) * SECOND, abs=0.07 * SECOND)
+
+
+class Late(ScriptedVad):
+    """Says of its streams that they are late."""
+
+    def stream(self) -> LateStream:  # type: ignore[override]
+        return LateStream()
+
+
+class LateStream:
+    release_s = 0.1
+
+    def __init__(self) -> None:
+        self.feed = ScriptedVad().stream().feed
+
+
+async def test_a_detector_that_is_late_is_known_to_be() -> None:
+    parts = speech(1.024), silence(0.416)
+    assert (await heard(*parts)).paused
+    ear = Ear(Late(), VadSettings(), endpointing=True)
+    assert [await ear.feed(part) for part in parts] == [None, Input.SPEECH_ENDED]

@@ -11,14 +11,14 @@ import gc
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echokit_py.config.settings import Timeouts
+from echokit_py.config.settings import Timeouts, VadSettings
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.llm.message_rules import check
 from echokit_py.session.outbox import Outbox, OutboxClosed
@@ -349,12 +349,15 @@ ASKS = [
     says(StartChat(), speech(0.6), silence(0.3), Submit()),
     says(StartChat(), speech(4), speech(4), speech(4), silence(1), Submit()),
     says(Text("How are you?")),
+    says(StartChat(), speech(1), silence(0.3)),  # what follows is begun ahead of its end
+    says(StartChat(), speech(1), silence(0.3), speech(1), silence(0.3)),
 ]
 SAYS = [
     says(StartChat()),
     says(StartChat(), speech(4), speech(4)),
     says(speech(0.512)),
     says(silence(0.512)),
+    says(silence(0.256)),
     says(silence(5), silence(5)),
     says(speech(0.1)[:777], b"", b"\1"),
     says(Submit()),
@@ -380,7 +383,7 @@ ACTS = st.one_of(
 STORIES = st.lists(ACTS, min_size=25, max_size=40)
 
 
-def live(acts: list[Act], lost: list[str]) -> list[str]:
+def live(acts: list[Act], lost: list[str], *, voice_ahead: bool = False) -> list[str]:
     """Let it all happen; return the faults. `lost` gets what only the collector of garbage finds."""
     faults: list[str] = []
 
@@ -395,6 +398,7 @@ def live(acts: list[Act], lost: list[str]) -> list[str]:
         await world.end()
 
     with scripted(LIMITS, hello=bytes(5000), encoder=InlineExecutor()) as made:
+        made.services = replace(made.services, vad_settings=VadSettings(speculate_tts=voice_ahead))
         run(story(made), on_error)
     return faults
 
@@ -406,17 +410,22 @@ def lost(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(acts=STORIES)
-def test_whatever_happens(acts: list[Act], lost: list[str]) -> None:
-    assert live(acts, lost) == []
+@given(acts=STORIES, voice_ahead=st.booleans())
+def test_whatever_happens(acts: list[Act], voice_ahead: bool, lost: list[str]) -> None:
+    assert live(acts, lost, voice_ahead=voice_ahead) == []
 
 
 def test_no_error_is_lost(lost: list[str]) -> None:
     """Each stage in each way, at the time when it hurts."""
+    cut_in = [says(StartChat()), says(Text("No, wait.")), disconnects, CONNECTS[0]]
+    pause = [says(StartChat(), speech(1), silence(0.3)), passes(0.1)]
+    stories = [[*pause, says(silence(0.3)), passes(5), passes(100)], *([*pause, then] for then in cut_in)]
     ask = [says(StartChat(), speech(0.6), speech(0.6), silence(1)), passes(5)]
+    stories += [[*ask, then] for then in [passes(100), *cut_in]]
     for stage in STAGES:
         for how in WAYS:
-            for then in (passes(100), says(StartChat()), says(Text("No, wait.")), disconnects, CONNECTS[0]):
-                assert live([breaks(stage, how), *ask, then, passes(1)], lost) == [], (stage, how, then.__name__)
+            for number, story in enumerate(stories):
+                acts = [breaks(stage, how), *story, passes(1)]
+                assert live(acts, lost, voice_ahead=True) == [], (stage, how, number)
     gc.collect()
     assert lost == []

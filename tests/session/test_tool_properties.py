@@ -32,7 +32,7 @@ from echokit_py.tools.base import ToolResult
 from firmware_protocol.events import EndResponse, ServerEvent, StartAudio, StartChat, Text
 from firmware_protocol.link import LinkParameters
 from tests.fakes.chat_server import DONE, START, chunk, event, say
-from tests.fakes.providers import Scripted, scripted
+from tests.fakes.providers import Scripted, scripted, silence, speech
 from tests.fakes.talking import Bench
 from tests.fakes.virtual_time import InlineExecutor, run
 
@@ -214,13 +214,14 @@ class World:
         self.session = Session("board", services)
         self.outbox = Outbox()
         self.seen: list[ServerEvent] = []
+        self.faults: list[str] = []
         self._reader: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
         await self.disconnect()
         self.outbox = Outbox()
         self._reader = asyncio.create_task(self._read(self.outbox), name="board")
-        await self.session.attach(self.outbox, LinkParameters(reconnect=True))
+        await self.session.attach(self.outbox, LinkParameters(stream_asr=True, reconnect=True))
 
     async def disconnect(self) -> None:
         await self.session.detach(self.outbox)
@@ -248,7 +249,7 @@ class World:
         self.seen.clear()
         await self.type("And now?")
         await asyncio.sleep(ANSWERED_S)
-        faults = []
+        faults = self.faults
         spoken = [event.text for event in self.seen if isinstance(event, StartAudio)]
         if spoken != ["Fine."] or self.seen[-1] != EndResponse() or self.session.phase is not Phase.IDLE:
             faults.append(f"the last turn said {spoken} and ended with {self.seen[-1:]} in {self.session.phase}")
@@ -272,6 +273,23 @@ Act = Callable[[World], Coroutine[Any, Any, None]]
 
 async def asks(world: World) -> None:
     await world.type("Do it.")
+
+
+def speaks(pause_s: float, *, goes_on: bool) -> Act:
+    """Asks by voice, with a pause in which the model is asked ahead."""
+
+    async def act(world: World) -> None:
+        await world.session.command(world.outbox, StartChat())
+        ran = len(world.tools.called)
+        for part in [speech(1), silence(0.3)] * (2 if goes_on else 1):
+            await world.session.audio(world.outbox, part)
+            await asyncio.sleep(pause_s)
+            if world.session.phase is Phase.LISTENING and len(world.tools.called) != ran:
+                world.faults.append("a tool ran before the utterance was over")
+        await world.session.audio(world.outbox, silence(0.3))
+
+    act.__name__ = f"speaks pause={pause_s:g} goes_on={goes_on}"
+    return act
 
 
 async def presses_the_button(world: World) -> None:
@@ -358,7 +376,7 @@ RESULTS = st.sampled_from(
     ["ok", "fails", "hangs", "is slow", "is stubborn", "says no", "was cancelled", "says nothing"]
 )
 ACTS: st.SearchStrategy[Act] = st.one_of(
-    st.just(asks),
+    st.sampled_from([asks, speaks(0.05, goes_on=False), speaks(0.15, goes_on=True), speaks(1, goes_on=True)]),
     st.builds(passes, st.sampled_from([0.0, 0.05, 0.15, 0.5, 2.0, 12.0, 40.0, 120.0])),
     st.sampled_from([presses_the_button, reconnects, disconnects]),
 )
@@ -398,11 +416,28 @@ def test_a_call_cut_at_each_byte(end: str) -> None:
 @pytest.mark.usefixtures("quiet")
 def test_a_whole_call_runs_once_whatever_the_user_does() -> None:
     """The tests above would also pass if nothing ever ran."""
-    for act in (passes(30), presses_the_button, reconnects, asks):
+    by_voice = [speaks(0.0, goes_on=False), speaks(0.15, goes_on=False), speaks(2, goes_on=False)]
+    for act in (passes(30), presses_the_button, reconnects, asks, *by_voice):
         faults, world = live([Written(calls=(WrittenCall(),))], ["is slow"], [asks, passes(1.5), act])
         assert faults == []
         assert len(world.tools.called) == 1, act.__name__
         assert world.llm.certain == {1}
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("pause_s", [0.0, 0.05, 0.12, 2])
+def test_a_call_of_an_answer_begun_ahead_runs_once(pause_s: float) -> None:
+    faults, world = live([Written(calls=(WrittenCall(),))], [], [speaks(pause_s, goes_on=False), passes(5)])
+    assert faults == []
+    assert world.tools.called == [("work", {"n": 1})]
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_call_of_an_answer_that_speech_has_overtaken_never_runs() -> None:
+    faults, world = live([Written(calls=(WrittenCall(),))], [], [speaks(0.3, goes_on=True), passes(5)])
+    assert faults == []
+    assert world.tools.called == []
+    assert world.llm.whole == {1}
 
 
 @pytest.mark.usefixtures("quiet")

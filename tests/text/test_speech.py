@@ -90,7 +90,29 @@ def test_a_formula_over_several_pieces_is_read_without_its_markup() -> None:
     assert [speech.speakable(piece) for piece in pieces] == ["It is", "x = 1/2", "× π", "and y", "α done."]
 
 
-@pytest.mark.parametrize("run", ["\n", " ", "- ", "> ", "\\(", "[", "|", "<b ", "* ", "【"])
+@pytest.mark.parametrize(
+    "run",
+    [
+        "\n",
+        " ",
+        "- ",
+        "> ",
+        "\\(",
+        "[",
+        "|",
+        "<b ",
+        "* ",
+        "【",
+        "<x a=b ",
+        "</x>",
+        "<x ",
+        "\\a{",
+        "==",
+        "<",
+        ": ",
+        ":a",
+    ],
+)
 def test_a_long_run_of_marks_takes_no_time_to_speak_of(run: str) -> None:
     assert speakable(run * (2_000 // len(run)) + "a").endswith("a")  # minutes, when a pattern backtracks
 

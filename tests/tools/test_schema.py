@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 import urllib.request
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from echokit_py.tools import schema
 from echokit_py.tools.base import Tool
@@ -101,3 +104,42 @@ WORDS = st.sampled_from(["type", "properties", "required", "items", "$ref", "enu
 @given(parameters=st.dictionaries(WORDS, JSON, max_size=4), arguments=st.dictionaries(WORDS, JSON, max_size=3))
 def test_any_schema_and_any_arguments(parameters: dict[str, Any], arguments: dict[str, Any]) -> None:
     assert isinstance(Schemas().fault(Tool("t", "", parameters), arguments), str)
+
+
+LARGE = Tool("large", "", {"type": "object", "properties": {f"p{n}": {"type": "integer"} for n in range(20)}})
+
+
+@pytest.fixture
+def checked_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """Which schemas were checked, and whether on the event loop's thread."""
+    seen: list[tuple[str, bool]] = []
+    check = Draft202012Validator.check_schema
+
+    def noted(parameters: Any) -> None:
+        seen.append((str(parameters), threading.current_thread() is threading.main_thread()))
+        check(parameters)
+
+    monkeypatch.setattr(Draft202012Validator, "check_schema", noted)
+    return seen
+
+
+async def test_a_large_schema_is_compiled_aside_and_once(checked_in: list[tuple[str, bool]]) -> None:
+    schemas = Schemas()
+    await asyncio.gather(*(schemas.prepare(LARGE) for _ in range(20)))
+    assert checked_in == [(str(LARGE.parameters), False)]
+    assert "not of type 'integer'" in schemas.fault(LARGE, {"p1": ""})
+    assert len(checked_in) == 1
+
+
+async def test_a_small_schema_is_not_worth_a_thread(checked_in: list[tuple[str, bool]]) -> None:
+    schemas = Schemas()
+    await schemas.prepare(Tool("clock", "", {"type": "object"}))
+    assert checked_in == []
+
+
+async def test_a_large_schema_that_changes_or_is_broken(checked_in: list[tuple[str, bool]]) -> None:
+    schemas, broken = Schemas(), Tool("large", "", {**LARGE.parameters, "type": "objekt"})
+    for tool in (LARGE, broken, broken, LARGE):
+        await schemas.prepare(tool)
+        assert bool(schemas.fault(tool, {"p1": ""})) is (tool is LARGE)
+    assert [on_loop for _, on_loop in checked_in] == [False] * 3

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from echokit_py.config.settings import VadSettings
 from echokit_py.vad.base import FRAME_SECONDS
-from echokit_py.vad.endpointing import FRAME_MS, NO_SPEECH_MS, Endpointer, EndpointEvent
+from echokit_py.vad.endpointing import FRAME_MS, NO_SPEECH_MS, ONSET_FRAMES, Endpointer, EndpointEvent
 
 STARTED = EndpointEvent.SPEECH_STARTED
 PAUSED = EndpointEvent.SPEECH_PAUSED
@@ -163,6 +163,73 @@ def test_where_the_speech_is() -> None:
     assert endpointer.speech_span == pytest.approx((0.32, 42 * FRAME_SECONDS))
     assert endpointer.speech_seconds == pytest.approx(25 * FRAME_SECONDS)
     assert endpointer.elapsed == pytest.approx(58 * FRAME_SECONDS)
+
+
+def test_a_pause_runs_between_its_events() -> None:
+    endpointer = Endpointer(VadSettings())
+    states = []
+    for probability, frames in ((SPEECH, 30), (SILENCE, 6), (SILENCE, 1), (SPEECH, 1), (SILENCE, 15), (SILENCE, 1)):
+        feed(endpointer, (probability, frames))
+        states.append(endpointer.paused)
+    assert states == [False, False, True, False, True, False]
+    assert not Endpointer(VadSettings()).paused
+
+
+def test_noise_does_not_pause() -> None:
+    endpointer = Endpointer(VadSettings())
+    feed(endpointer, (SPEECH, 2), (SILENCE, 10))
+    assert not endpointer.paused
+
+
+@pytest.mark.parametrize(("hangover_s", "frames"), [(0.3, 10), (1.0, 32), (0.1, 7), (0.24, 8)])
+def test_another_hangover_for_the_pause_that_runs(hangover_s: float, frames: int) -> None:
+    endpointer = Endpointer(VadSettings())
+    feed(endpointer, (SPEECH, 30), (SILENCE, 7))
+    endpointer.hangover_s = hangover_s
+    assert endpointer.hangover_s == max(hangover_s, 0.2)
+    # 0.1 s have passed already: the next frame is the end.
+    assert feed(endpointer, (SILENCE, 50)) == [(ENDED, max(frames - 7, 1))]
+
+
+def test_whether_the_hangover_has_passed_can_be_asked() -> None:
+    endpointer = Endpointer(VadSettings())
+    feed(endpointer, (SPEECH, 30), (SILENCE, 10))
+    assert not endpointer.due
+    endpointer.hangover_s = 0.32
+    assert endpointer.due
+    feed(endpointer, (SILENCE, 1))
+    assert not endpointer.due  # it has ended
+
+
+def test_the_other_hangover_does_not_outlast_the_pause() -> None:
+    endpointer = Endpointer(VadSettings())
+    feed(endpointer, (SPEECH, 30), (SILENCE, 7))
+    endpointer.hangover_s = 3
+    assert feed(endpointer, (SILENCE, 60), (SPEECH, 1), (SILENCE, 16)) == [(RESUMED, 61), (PAUSED, 68), (ENDED, 77)]
+    assert endpointer.hangover_s == 0.5
+
+
+def test_a_word_that_is_just_beginning_is_not_cut() -> None:
+    # "t": 0.1 and 0.3, then speech. 16 frames are the hangover.
+    beginning = [(SPEECH, 30), (SILENCE, 15), (0.1, 1)]
+    assert listen(*beginning, (0.3, 1), (SPEECH, 1))[-1] == (RESUMED, 48)
+    # It falls back, stays as it is, or rises for too long: it was none.
+    for then in (0.05, 0.1):
+        assert listen(*beginning, (then, 1), (SPEECH, 1))[-1] == (ENDED, 47)
+    rising = [(0.1 + 0.01 * frame, 1) for frame in range(9)]
+    assert listen((SPEECH, 30), (SILENCE, 15), *rising)[-1] == (ENDED, 46 + ONSET_FRAMES)
+    # Below a tenth of the threshold nothing begins.
+    assert listen((SPEECH, 30), (SILENCE, 15), (0.049, 1)) == [(STARTED, 1), (PAUSED, 37), (ENDED, 46)]
+
+
+def test_what_the_detector_hears_too_long_is_part_of_the_hangover() -> None:
+    endpointer = Endpointer(VadSettings(), release_s=FRAME_SECONDS)
+    assert feed(endpointer, (SPEECH, 30), (SILENCE, 20)) == [(STARTED, 1), (PAUSED, 37), (ENDED, 45)]
+
+
+def test_a_segment_closes_before_the_utterance_ends() -> None:
+    endpointer = Endpointer(VadSettings(hangover_ms=200), release_s=3 * FRAME_SECONDS)
+    assert feed(endpointer, (SPEECH, 30), (SILENCE, 20)) == [(STARTED, 1), (ENDED, 37)]
 
 
 probabilities = st.lists(

@@ -14,7 +14,8 @@ from echokit_py.audio.pcm import silence
 from echokit_py.audio.wav import read_wav
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.models.store import ModelStore
-from echokit_py.vad.silero import CONTEXT_SAMPLES, FRAMES_PER_HOP, STATE_SIZE, Floats, SileroVad, build
+from echokit_py.vad.base import Releasing
+from echokit_py.vad.silero import FRAMES_PER_HOP, SileroVad, build
 
 STOP = Path(__file__).parents[2].parent / "shared" / "audio" / "joe_stop.wav"
 needs_recording = pytest.mark.skipif(not STOP.exists(), reason="the spoken sentences beside the checkout are not here")
@@ -81,7 +82,7 @@ async def test_how_the_audio_is_cut_makes_no_difference(vad: SileroVad) -> None:
         end = start + cuts.choice([1, 2, 3, 511, 1023, 1024, 1025, 16_384])
         pieces += await stream.feed(audio[start:end])
         start = end
-    assert pieces == whole
+    assert pieces == pytest.approx(whole, abs=1e-5)
 
 
 @pytest.mark.models
@@ -91,21 +92,9 @@ async def test_streams_do_not_touch_each_other(vad: SileroVad) -> None:
     alone = await vad.stream().feed(audio)
     noise = np.random.default_rng(1).normal(0, 3000, len(audio) // 2).astype("<i2").tobytes()
     both = await asyncio.gather(*(vad.stream().feed(pcm) for pcm in (audio, noise, audio)))
-    assert both[0] == both[2] == alone
-    assert both[1] != alone
-
-
-@pytest.mark.models
-@needs_recording
-async def test_frames_of_several_streams_can_go_in_one_run(vad: SileroVad) -> None:
-    frames: Floats = np.frombuffer(speech(), "<i2").astype(np.float32)[np.newaxis, 16_000 : 16_000 + 576]
-    frames /= 32_768
-    state = np.zeros((2, 1, STATE_SIZE), np.float32)
-    one, one_state = vad._infer(frames, state)
-    three, three_states = vad._infer(np.repeat(frames, 3, axis=0), np.repeat(state, 3, axis=1))
-    assert three == pytest.approx(np.repeat(one, 3), abs=1e-5)
-    assert three_states[:, 1:2] == pytest.approx(one_state, abs=1e-5)
-    assert frames.shape[1] == CONTEXT_SAMPLES + 512
+    assert both[0] == pytest.approx(alone, abs=1e-5)
+    assert both[2] == pytest.approx(alone, abs=1e-5)
+    assert both[1] != pytest.approx(alone, abs=0.1)
 
 
 @pytest.mark.models
@@ -114,6 +103,20 @@ async def test_silence_is_no_speech(vad: SileroVad) -> None:
     assert len(probabilities) == 93
     assert max(probabilities) < 0.1
     assert await vad.stream().feed(b"") == []
+
+
+@pytest.mark.models
+async def test_a_stream_says_how_late_it_is(vad: SileroVad) -> None:
+    stream = vad.stream()
+    assert isinstance(stream, Releasing)
+    assert stream.release_s == 0.032
+
+
+async def test_before_it_is_loaded_it_says_so() -> None:
+    vad = build(models=ModelStore())
+    with pytest.raises(BackendError, match="not loaded"):
+        await vad.stream().feed(silence(1))
+    await vad.close()
 
 
 @pytest.mark.models
