@@ -16,6 +16,7 @@ from aiohttp import web
 
 from echokit_py.config.settings import Settings
 from echokit_py.errors import EchoKitError
+from echokit_py.heap import settle
 from echokit_py.server import app
 from echokit_py.server.origins import Origins
 from echokit_py.session import apologies
@@ -80,6 +81,7 @@ async def _load(readiness: app.Readiness, work: Coroutine[None, None, None], sto
         log.exception("the server can't start: %s", readiness.failure)
         stop.set()
     else:
+        settle()
         readiness.ready.set()
         log.info("ready")
 

@@ -191,6 +191,8 @@ def _fill(
 def _listed(server: McpServer, tool: types.Tool) -> _Listed:
     if reason := _unwanted(server, tool.name):
         return _Listed(tool, None, LeftOut(server.name, sanitize(tool.name), reason, by_choice=True))
+    if tool.execution is not None and tool.execution.task_support == "required":
+        return _Listed(tool, None, _left_out(server, tool, "it can only be run as a task, which nobody would wait for"))
     annotated = tool.annotations.title if tool.annotations else None
     about = next((text for text in (tool.description, tool.title, annotated) if text and text.strip()), "")
     try:

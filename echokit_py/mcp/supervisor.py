@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from echokit_py.config.settings import McpServer
 from echokit_py.errors import BackendError, ErrorKind, Stage
+from echokit_py.heap import settle
 from echokit_py.log import sanitize
 from echokit_py.mcp.backoff import Backoff
 from echokit_py.mcp.base import ServerStatus, State
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from mcp import types
 
 log = logging.getLogger(__name__)
+
+_CONNECTION = "echokit_py.mcp.connection"  # it imports the SDK
 
 # A server that restarts is back within this; until then its tools stay offered, since a call waits that long anyway.
 GRACE_S = 2.0
@@ -65,9 +69,17 @@ Connect = Callable[[McpServer, bool], Awaitable[Connected]]
 
 async def connect(server: McpServer, handshake_only: bool) -> Connected:
     """Make a connection of the real kind. The SDK takes 2 s to be imported: in a thread, when first needed."""
-    connection = await asyncio.to_thread(importlib.import_module, "echokit_py.mcp.connection")
+    connection = await asyncio.to_thread(_import_sdk)
     made: Connected = connection.Connection(server, handshake_only=handshake_only)
     return made
+
+
+def _import_sdk() -> Any:
+    if (known := sys.modules.get(_CONNECTION)) is not None:
+        return known
+    module = importlib.import_module(_CONNECTION)
+    settle()
+    return module
 
 
 class Supervisor:

@@ -180,3 +180,11 @@ def test_there_are_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
             two.update(index, [tool(name)])
     two.update(1, [])
     assert names(two) == ["y"]  # the second clash is not remembered
+
+
+@pytest.mark.parametrize("support", ["forbidden", "optional", "required", None])
+def test_a_tool_that_runs_only_as_a_task_is_left_out(support: Any) -> None:
+    catalogue = Catalogue([server("a")])
+    catalogue.update(0, [tool("research", execution=types.ToolExecution(task_support=support))])
+    assert [entry.tool for entry in catalogue.left_out] == (["research"] if support == "required" else [])
+    assert len(catalogue.tools) == (0 if support == "required" else 1)

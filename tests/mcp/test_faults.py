@@ -244,3 +244,21 @@ async def test_two_servers_with_the_same_names(ledger: Ledger, processes: dict[s
         await conversation.until_offered(*names)
         assert await conversation.use(*calls) == results
     assert all(ledger.ran(name) == 2 for name in names)
+
+
+async def test_a_hung_server_slows_no_other(ledger: Ledger, processes: dict[str, HttpProcess]) -> None:
+    """Ten calls hang with one server, more than it is given at once; a turn with the other goes on meanwhile."""
+    await begin(ledger, processes)
+    hold = Hold(text="at last")
+    ledger.then = {f"hung-{number}": [hold] for number in range(10)}
+    async with tooled(*(over_http(kind, process.url) for kind, process in processes.items())) as conversation:
+        await until(lambda: len(conversation.source.tools()) == 2 * len(TOOLS), "all tools")
+        hung = [
+            asyncio.create_task(conversation.source.call("http_turn_on", {"id": call_id})) for call_id in ledger.then
+        ]
+        await ledger.until(lambda: sum(ledger.ran(call_id) for call_id in ledger.then) == 8)
+        assert await conversation.use(("http-legacy_turn_on", {"id": "quick"})) == ["http-legacy turn_on quick"]
+        assert not any(call.done() for call in hung)
+        hold.set()
+        assert {result.text for result in await asyncio.gather(*hung)} == {"at last"}
+    assert [ledger.ran(call_id) for call_id in (*ledger.then, "quick")] == [1] * 11

@@ -5,6 +5,7 @@ They are installed once into the user's cache, from the usual package indexes.
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -50,15 +51,20 @@ def everything_server() -> list[str]:
 
 def _install(folder: Path, *commands: list[str]) -> None:
     """Run the commands, unless they have run to their end before."""
-    done = folder / ".installed"
-    if done.exists():
-        return
     folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
+        done = folder / ".installed"
+        if not done.exists():
+            _run(folder.name, *commands)
+            done.touch()
+
+
+def _run(name: str, *commands: list[str]) -> None:
     for command in commands:
         try:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         except subprocess.TimeoutExpired:
-            raise CannotBeHad(f"{folder.name} could not be installed within {LIMIT_S} s") from None
+            raise CannotBeHad(f"{name} could not be installed within {LIMIT_S} s") from None
         if ended.returncode:
-            raise CannotBeHad(f"{folder.name} could not be installed: {ended.stderr.strip()[-300:]}")
-    done.touch()
+            raise CannotBeHad(f"{name} could not be installed: {ended.stderr.strip()[-300:]}")

@@ -71,8 +71,8 @@ class HttpProcess:
     async def __aexit__(self, *_: object) -> None:
         await self.kill()
 
-    async def start(self, *, wait: bool = True) -> None:
-        """Start it, after `kill` on the same port again. Without `wait` it may not listen yet."""
+    async def start(self) -> None:
+        """Start it, after `kill` on the same port again."""
         await self.kill()
         again = ["--port", str(self.port)] if self.port and "-m" in self._command else []
         self._process = await asyncio.create_subprocess_exec(
@@ -85,13 +85,12 @@ class HttpProcess:
         )
         listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._reading = asyncio.create_task(self._read(self._process, listening))
-        if wait:
-            try:
-                async with asyncio.timeout(START_LIMIT_S):
-                    self.port = await listening or self.port
-            except TimeoutError:
-                await self.kill()
-                raise AssertionError("the MCP server did not start:\n" + "\n".join(self.log)) from None
+        try:
+            async with asyncio.timeout(START_LIMIT_S):
+                self.port = await listening or self.port
+        except TimeoutError:
+            await self.kill()
+            raise AssertionError("the MCP server did not start:\n" + "\n".join(self.log)) from None
 
     async def kill(self) -> None:
         """End it at once, as a crash or a lost machine does."""
@@ -110,4 +109,3 @@ class HttpProcess:
                 listening.set_result(int(found[1]) if found.groups() else 0)
         if not listening.done():
             listening.set_exception(AssertionError("it ended:\n" + "\n".join(self.log)))
-            listening.exception()  # with `wait` False nobody asks for it
