@@ -52,9 +52,9 @@ class Timeouts(Section):
     turn_s: Seconds = 90
 
 
-# Who asks for more patience than the default means it after every sentence.
+# Recognisers put a full stop after half of the beginnings of sentences: that alone must not end a turn sooner.
 def _least_hangover(vad: dict[str, Any]) -> int:
-    return int(0.7 * vad.get("hangover_ms", 0))
+    return int(vad.get("hangover_ms", 0))
 
 
 def _most_hangover(vad: dict[str, Any]) -> int:
@@ -68,7 +68,7 @@ class VadSettings(Section):
         speculate: recognise and think while the hangover still runs; what was begun is dropped when speech resumes.
         speculate_tts: synthesise the first sentence as well by then.
         adaptive: end sooner after what sounds finished, later after what does not: between `min_hangover_ms` and
-            `max_hangover_ms`, by default 0.7 times and twice `hangover_ms`.
+            `max_hangover_ms`, by default `hangover_ms` and twice that.
     """
 
     threshold: Probability = 0.5

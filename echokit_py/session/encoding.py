@@ -20,8 +20,6 @@ from echokit_py.audio.framer import Frame
 LANES = 2
 # What the event loop may be kept busy with. A packet takes 1.4 ms on a slow x86 core, more on small boards.
 AT_ONCE_S = 0.002
-# One that took longer since the machine is busy says little; a machine that is slow shows in ten.
-SMOOTHING = 0.1
 
 Work = Callable[..., list[Frame]]
 
@@ -33,13 +31,14 @@ class Encoding:
         self._free = lanes
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._numbers = count()
-        self._frame_s: float | None = None
+        self._frame_s = float("inf")
 
     @property
     def quick(self) -> bool:
         """Whether a single frame takes so little that it may be made on the event loop: with many devices the way to a
-        thread and back is ten times as long as the work. By the processor time of those that the pool made lately."""
-        return self._frame_s is not None and self._frame_s < AT_ONCE_S
+        thread and back is ten times as long as the work. By the processor time of the quickest that the pool has made:
+        what others took longer, they were disturbed."""
+        return self._frame_s < AT_ONCE_S
 
     async def run(self, pool: Executor, due: float, work: Work, *pcm: bytes) -> list[Frame]:
         """Run `work(*pcm)` in `pool`. Who waits with the smallest `due` goes first: when its device has
@@ -54,8 +53,7 @@ class Encoding:
         began = time.thread_time()
         frames = work(*pcm)
         if frames:
-            took = (time.thread_time() - began) / len(frames)
-            self._frame_s = took if self._frame_s is None else self._frame_s + SMOOTHING * (took - self._frame_s)
+            self._frame_s = min(self._frame_s, (time.thread_time() - began) / len(frames))
         return frames
 
     async def _lane(self, due: float) -> None:

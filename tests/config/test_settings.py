@@ -177,9 +177,9 @@ def test_the_hangover_moves_the_limits_that_were_not_given() -> None:
         vad = VadSettings.model_validate(given)
         return vad.min_hangover_ms, vad.max_hangover_ms
 
-    assert limits() == (350, 1000)
-    assert limits(hangover_ms=200) == (140, 400)
-    assert limits(hangover_ms=1500) == (1050, 3000)
+    assert limits() == (500, 1000)
+    assert limits(hangover_ms=200) == (200, 400)
+    assert limits(hangover_ms=1500) == (1500, 3000)
     assert limits(hangover_ms=1500, min_hangover_ms=1500, max_hangover_ms=1500) == (1500, 1500)
     with pytest.raises(ValidationError, match="must be at most hangover_ms, which is 500"):
         limits(min_hangover_ms=501)

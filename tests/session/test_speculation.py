@@ -143,8 +143,8 @@ def test_a_question_that_sounds_finished_is_answered_sooner() -> None:
         assert device.first_audio_s == pytest.approx(0.48 + 0.05 + 0.05 + 0.1, abs=SOON_S)
         assert device.events() == ONE_ANSWER
 
-    in_time(story, VadSettings())
-    in_time(in_large_frames, VadSettings())
+    in_time(story, VadSettings(min_hangover_ms=350))
+    in_time(in_large_frames, VadSettings(min_hangover_ms=350))
 
 
 def test_who_is_not_done_is_given_time() -> None:
@@ -163,8 +163,8 @@ def test_who_is_not_done_is_given_time() -> None:
         await device.ask()
         assert device.first_audio_s == pytest.approx(1.024 + 0.1, abs=SOON_S)
 
-    in_time(story, VadSettings())
-    in_time(who_says_no_more, VadSettings())
+    in_time(story, VadSettings(min_hangover_ms=350))
+    in_time(who_says_no_more, VadSettings(min_hangover_ms=350))
 
 
 def test_audio_that_vad_has_not_judged_yet_may_be_speech() -> None:
