@@ -75,10 +75,10 @@ async def connect(server: McpServer, handshake_only: bool) -> Connected:
 
 
 def _import_sdk() -> Any:
-    if (known := sys.modules.get(_CONNECTION)) is not None:
-        return known
-    module = importlib.import_module(_CONNECTION)
-    settle()
+    known = _CONNECTION in sys.modules
+    module = importlib.import_module(_CONNECTION)  # waits for an import that another server's thread has begun
+    if not known:
+        settle()
     return module
 
 

@@ -234,7 +234,9 @@ async def program(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pro
             for tool in tools.values():
                 await tool._until(lambda tool=tool: "tools/list" in tool.methods)
             yield Program(server, speech, chat, tools)
-            assert not [line for line in server.log if "Traceback" in line or "fault of this server" in line]
+            log = "\n".join(server.log)
+            assert "Traceback" not in log, log[: log.index("Traceback") + 4000][-4500:]
+            assert "fault of this server" not in log
         assert chat.faults == []
         assert [tool.violations for tool in tools.values() if tool.violations] == []
 
