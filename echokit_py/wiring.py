@@ -23,6 +23,7 @@ from echokit_py.http import HttpClient
 from echokit_py.llm.base import Llm, Message
 from echokit_py.models.store import ModelStore
 from echokit_py.session import apologies
+from echokit_py.session.journal import Journal
 from echokit_py.session.services import Services
 from echokit_py.tools.base import NoTools, ToolSource
 from echokit_py.tts.base import Tts
@@ -121,6 +122,7 @@ async def services(settings: Settings, built: Providers, tools: ToolSource | Non
             history_turns=settings.llm.history,
             system=_messages(settings.llm.sys_prompts),
             few_shot=_messages(settings.llm.dynamic_prompts),
+            journal=Journal(texts=settings.log_texts),
             hello=await asyncio.to_thread(load_hello, settings.hello_wav),
             apologies=await asyncio.to_thread(apologies.load, apologies.language_of(settings)),
         )

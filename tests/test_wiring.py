@@ -11,6 +11,8 @@ from echokit_py.audio.wav import write_wav
 from echokit_py.config.settings import McpServer, OpenAiAsr, OpenAiChatLlm, OpenAiTts, PluginSettings, Settings
 from echokit_py.errors import ModelError
 from echokit_py.mcp.base import State
+from echokit_py.session.apology_texts import WORDINGS
+from echokit_py.session.journal import TurnRecord
 from echokit_py.tools.base import NoTools, ToolSource
 from echokit_py.tools.registry import LocalTools
 from echokit_py.wiring import HELLO_LIMIT_BYTES, load_hello, mcp_tools, providers, services
@@ -77,3 +79,22 @@ async def test_sessions_get_the_tools(given: ToolSource | None) -> None:
     made = settings()
     async with providers(made) as built, services(made, built, given) as shared:
         assert shared.tools is given if given is not None else isinstance(shared.tools, NoTools)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_texts_are_kept_if_they_are_wanted(wanted: bool) -> None:
+    made = settings().model_copy(update={"log_texts": wanted})
+    async with providers(made) as built, services(made, built) as shared:
+        record = TurnRecord("board", "1")
+        record.question = "Who are you?"
+        shared.journal.close(record, "answered")
+        (turn,) = [one.as_json() for one in shared.journal]
+        assert turn.get("question") == ("Who are you?" if wanted else None)
+
+
+async def test_what_is_said_of_failures_is_in_the_language_of_the_configuration() -> None:
+    made = settings().model_copy(update={"asr": OpenAiAsr(url="http://127.0.0.1:1/", lang="de")})
+    async with providers(made) as built, services(made, built) as shared:
+        assert {name: one.text for name, one in shared.apologies.items()} == {
+            name: wording.text for name, wording in WORDINGS["de"].items()
+        }

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 PER_SERVER = 8  # calls at once
 OVERALL = 32
 BACK_LIMIT_S = 10.0  # for a server to come back; somebody waits for an answer
+AGAIN_S = 0.25  # between tries of a call after the second
 CLOSE_LIMIT_S = 3.0
 PROBE_LIMIT_S = 10.0
 
@@ -130,12 +131,13 @@ class _Server:
             return _error(f"{call.waits_for}. {_NOT_RUN}")
 
     async def _run(self, call: _Call) -> ToolResult:
-        """Call the tool, and once more where the first call provably did not run, or may run twice."""
-        for second in (False, True):
-            left_s = call.deadline - asyncio.get_running_loop().time()
+        """Call the tool; again where the call provably did not run, and once more where it may run twice."""
+        loop = asyncio.get_running_loop()
+        until, maybe_runs = call.deadline, 0
+        while True:
             call.waits_for = f"the MCP server {self.settings.name} {self.supervisor.status.last_error}"
             try:
-                connection = await self.supervisor.connected(min(left_s, BACK_LIMIT_S))
+                connection = await self.supervisor.connected(min(until - loop.time(), BACK_LIMIT_S))
             except BackendError as error:
                 return self._failed(call, str(error.args[0]))
             before, call.may_have_run = call.may_have_run, True
@@ -145,12 +147,16 @@ class _Server:
                 return _error(str(error))
             except Unanswered as error:
                 call.may_have_run = before or not error.not_run
-                if second or not (error.not_run or call.route.repeatable):
+                maybe_runs += not error.not_run
+                again = error.not_run or (call.route.repeatable and maybe_runs < 2)
+                if not again or loop.time() >= until:
                     connection.suspect()
                     return self._failed(call, self._hide(str(error)))
                 log.info("the MCP server %s: a call is sent again", self.settings.name)
+                if until < call.deadline:
+                    await asyncio.sleep(AGAIN_S)
+                until = min(until, loop.time() + BACK_LIMIT_S)
                 await connection.alive()  # else the next try might end on the same broken connection
-        raise AssertionError("unreachable")
 
     async def _once(self, connection: Connected, call: _Call) -> ToolResult:
         try:

@@ -17,7 +17,8 @@ class Phase(Enum):
 
     IDLE = auto()
     LISTENING = auto()  # between StartChat and the end of the utterance
-    THINKING = auto()  # recognising, and asking the model
+    RECOGNISING = auto()
+    THINKING = auto()  # asking the model and running tools, up to the first audio
     SPEAKING = auto()  # the first audio of the answer is on its way
     APOLOGISING = auto()  # something failed, and the user is told
 
@@ -69,15 +70,17 @@ TABLE: Mapping[tuple[Phase, Input], Row] = MappingProxyType(
         (_P.IDLE, _I.TEXT): (_P.THINKING, (_A.CANCEL, _A.ANSWER)),
         (_P.IDLE, _I.GONE): (_P.IDLE, (_A.CANCEL,)),
         (_P.LISTENING, _I.START_CHAT): (_P.LISTENING, (_A.CANCEL, _A.LISTEN)),
-        (_P.LISTENING, _I.SUBMIT): (_P.THINKING, (_A.END_VAD, _A.TRANSCRIBE)),
-        (_P.LISTENING, _I.SPEECH_ENDED): (_P.THINKING, (_A.END_VAD, _A.TRANSCRIBE)),
+        (_P.LISTENING, _I.SUBMIT): (_P.RECOGNISING, (_A.END_VAD, _A.TRANSCRIBE)),
+        (_P.LISTENING, _I.SPEECH_ENDED): (_P.RECOGNISING, (_A.END_VAD, _A.TRANSCRIBE)),
         (_P.LISTENING, _I.NOTHING_SAID): (_P.IDLE, (_A.END_VAD, _A.END_RESPONSE)),
         (_P.LISTENING, _I.TEXT): (_P.THINKING, (_A.CANCEL, _A.END_VAD, _A.ANSWER)),
         (_P.LISTENING, _I.FAILED): (_P.APOLOGISING, (_A.END_VAD, _A.APOLOGISE)),
         (_P.LISTENING, _I.GONE): (_P.IDLE, (_A.CANCEL,)),
+        **_interruptible(_P.RECOGNISING),
+        (_P.RECOGNISING, _I.HEARD): (_P.THINKING, (_A.ANSWER,)),
+        (_P.RECOGNISING, _I.HEARD_NOTHING): (_P.IDLE, (_A.END_RESPONSE,)),
+        (_P.RECOGNISING, _I.FAILED): (_P.APOLOGISING, (_A.APOLOGISE,)),
         **_interruptible(_P.THINKING),
-        (_P.THINKING, _I.HEARD): (_P.THINKING, (_A.ANSWER,)),
-        (_P.THINKING, _I.HEARD_NOTHING): (_P.IDLE, (_A.END_RESPONSE,)),
         (_P.THINKING, _I.AUDIO_READY): (_P.SPEAKING, ()),
         (_P.THINKING, _I.FINISHED): (_P.IDLE, (_A.END_RESPONSE,)),
         (_P.THINKING, _I.FAILED): (_P.APOLOGISING, (_A.APOLOGISE,)),

@@ -122,17 +122,37 @@ def test_a_call_is_sent_again_only_where_that_does_no_harm(
     run({"home": home}, work)
 
 
-@pytest.mark.parametrize(("not_run", "said"), [(True, "was not run"), (False, "outcome unknown")])
-def test_a_call_is_sent_twice_at_most(not_run: bool, said: str) -> None:
+def test_a_call_may_run_twice_at_most() -> None:
     home = Script(tools=[tool("on", read_only=True)])
 
     async def work(tools: McpTools) -> None:
-        breaking(home, not_run=not_run, times=9)
+        breaking(home, not_run=False, times=9)
         result = await tools.call("on", {})
-        assert said in result.text
+        assert "outcome unknown" in result.text
         assert len(home.calls) == 2
 
     run({"home": home}, work)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_call_that_did_not_run_is_sent_again_for_some_seconds(read_only: bool) -> None:
+    """A server that is being restarted may refuse more than once."""
+    home = Script(tools=[tool("on", read_only=read_only)])
+
+    async def comes_back(tools: McpTools) -> None:
+        breaking(home, not_run=True, times=9)
+        assert (await tools.call("on", {})).text == "done"
+
+    async def stays_away(tools: McpTools) -> None:
+        breaking(home, not_run=True, times=10_000)
+        began = asyncio.get_running_loop().time()
+        result = await tools.call("on", {})
+        assert "was not run" in result.text
+        assert asyncio.get_running_loop().time() - began == pytest.approx(BACK_LIMIT_S, abs=1)
+        assert len(home.calls) < 100
+
+    run({"home": home}, comes_back)
+    run({"home": home}, stays_away)
 
 
 def test_one_that_does_not_come_back_is_not_waited_for_long() -> None:

@@ -200,7 +200,7 @@ def test_a_vad_that_fails_after_the_utterance_ended_fails_no_other_turn() -> Non
         assert await device.read(EndVad()) == ["EndVad"]  # frames have stopped: what was said is recognised
         device.made.vad.gate.set()
         await feeding
-        assert device.session.phase is Phase.THINKING
+        assert device.session.phase is Phase.RECOGNISING
         device.made.asr.gate.set()
         assert "Action" not in await device.read(EndResponse())
 

@@ -22,14 +22,6 @@ from tests.fakes.providers import speech
 from tests.session.test_session_properties import ASKS, Act, connects, live, says, turns_of_the_loop
 
 WORK = {Action.TRANSCRIBE, Action.ANSWER, Action.APOLOGISE}
-# Which work leads to which input. The session sees to that: what comes from a turn that is over counts for nothing.
-COMES_OF = {
-    Input.HEARD: {Action.TRANSCRIBE},
-    Input.HEARD_NOTHING: {Action.TRANSCRIBE},
-    Input.AUDIO_READY: {Action.ANSWER},
-    Input.FINISHED: {Action.ANSWER, Action.APOLOGISE},
-    Input.FAILED: WORK,
-}
 WORK_ENDS = (Input.SPEECH_ENDED, Input.FAILED, Input.FAILED)  # wherever a session is, these lead to its end
 ENDS_WORK = {Input.HEARD, Input.HEARD_NOTHING, Input.FINISHED, Input.FAILED}
 
@@ -40,11 +32,6 @@ class Session:
     def __init__(self, streaming: bool) -> None:
         self.state = TurnState(streaming=streaming)
         self.work: Action | None = None
-
-    def possible(self, event: Input) -> bool:
-        """Whether an input can come. VAD fails while the session listens; all else of work comes of it."""
-        listening = event is Input.FAILED and self.state.phase is Phase.LISTENING
-        return event not in COMES_OF or self.work in COMES_OF[event] or listening
 
     def feed(self, event: Input) -> tuple[Action, ...] | None:
         """Apply an input; return what is done, None when it is refused."""
@@ -70,9 +57,7 @@ class Device:
         self.faults: tuple[str, ...] = ()
 
     def after(self, event: Input) -> Device:
-        """The device after one more input, itself unchanged; an input that can't come changes nothing."""
-        if not self.session.possible(event):
-            return self
+        """The device after one more input, itself unchanged."""
         device = copy(self)
         device.session = copy(self.session)
         device._feed(event)
@@ -145,11 +130,11 @@ def test_every_sequence_of_up_to_eight_inputs(streaming: bool) -> None:
 
 
 def transcript(events: Iterable[Input], streaming: bool) -> list[Input | Action]:
-    """What came and what was done, in the order of the device's socket, until all work has ended; what can't come, or
-    is refused, is left out."""
+    """What came and what was done, in the order of the device's socket, until all work has ended; what is
+    refused is left out."""
     session, seen = Session(streaming), list[Input | Action]()
     for event in (*events, *WORK_ENDS):
-        if not session.possible(event) or (actions := session.feed(event)) is None:
+        if (actions := session.feed(event)) is None:
             continue
         for action in actions:
             session.work = action if action in WORK else None if action is Action.CANCEL else session.work
@@ -221,7 +206,7 @@ def test_the_diagram_has_every_row() -> None:
     lines = diagram().splitlines()
     assert lines[0] == "stateDiagram-v2"
     assert len(lines) == len(TABLE) + 2
-    assert "    LISTENING --> THINKING: SPEECH_ENDED / END_VAD, TRANSCRIBE" in lines
+    assert "    LISTENING --> RECOGNISING: SPEECH_ENDED / END_VAD, TRANSCRIBE" in lines
 
 
 # What a device may do.
