@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
+from echokit_py.asr.faster_whisper import build as build_asr
+from echokit_py.config.settings import FasterWhisperAsr, PiperTts
+from echokit_py.device.client import Board
 from echokit_py.http import HttpClient
 from echokit_py.llm.base import Llm, Message
 from echokit_py.llm.responses import OpenAiResponses
 from echokit_py.mcp.source import McpTools
+from echokit_py.models.store import ModelStore
+from echokit_py.tts.piper import build as build_tts
+from echokit_py.vad.silero import build as build_vad
+from tests.e2e.conftest import load_recording, recordings
 from tests.fakes.responses_server import ResponsesServer, call, say
 from tests.fakes.scripted_server import Answer
 from tests.fakes.talking import chat_client, shown, sorry, spoken, talking
@@ -81,12 +89,38 @@ EXAMPLES = (
 )
 
 
-async def test_by_a_local_model(clock: McpTools, llama_cpp: tuple[str, str]) -> None:  # noqa: F811
-    """What counts is what the server did: such a small model may make anything of the time that it is told."""
+@asynccontextmanager
+async def local_voice() -> AsyncIterator[dict[str, Any]]:
+    """Real VAD, recogniser and voice."""
+    http, models = HttpClient(connect_s=5), ModelStore()
+    made: dict[str, Any] = {
+        "vad": build_vad(models=models),
+        "asr": build_asr(FasterWhisperAsr(), http=http, models=models),
+        "tts": build_tts(PiperTts(), http=http, models=models),
+    }
+    for provider in made.values():
+        await provider.start()
+    yield made
+    for provider in made.values():
+        await provider.close()
+    await http.close()
+
+
+@pytest.mark.skipif(not recordings(), reason="the spoken sentences (shared/audio beside the checkout) are not here")
+async def test_spoken_to_a_local_model(clock: McpTools, llama_cpp: tuple[str, str]) -> None:  # noqa: F811
+    """All of it is real. What counts is what the server did: such a small model may make anything of the time that it
+    is told."""
     url, key = llama_cpp
-    build = chat_client(url, key, **EXTRA)
-    async with talking(build, bench_of(clock), timeouts=PATIENT, system="", few_shot=EXAMPLES) as talk:
-        heard = await talk.ask(QUESTION)
+    build, tools = chat_client(url, key, **EXTRA), bench_of(clock)
+    async with (
+        local_voice() as voice,
+        talking(build, tools, timeouts=PATIENT, system="", few_shot=EXAMPLES, **voice) as talk,
+        Board(talk.url.removesuffix("board"), device_id="board", realtime=False, limit_s=300) as board,
+    ):
+        turn = await board.say(load_recording("joe_paris.wav"))
+        heard = [event for _, event in turn.events]
+        assert turn.asr == QUESTION
+        assert turn.audio
         assert shown(heard)[:1] == ["get_current_time"]
         assert spoken(heard)
         assert not sorry(heard)

@@ -172,8 +172,10 @@ async def talking(
     history_turns: int = 10,
     system: str = "Be brief.",
     few_shot: tuple[Message, ...] = (),
+    **providers: Any,
 ) -> AsyncIterator[Talk]:
-    """A running server; it is stopped, with all its sessions, when the block is left."""
+    """A running server; it is stopped, with all its sessions, when the block is left. `providers` (`asr`, `tts`, `vad`)
+    stand in for the scripted ones."""
     bench, http = tools or Bench(), HttpClient(connect_s=5)
     with scripted(timeouts) as made:
         made.tts.seconds_per_character = 0.002
@@ -185,6 +187,7 @@ async def talking(
             history_turns=history_turns,
             system=({"role": "system", "content": system},) if system else (),
             few_shot=few_shot,
+            **providers,
         )
         readiness = app.Readiness()
         readiness.ready.set()
