@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from echokit_py.config.mcp_server import McpServer, with_names_apart
 from echokit_py.log import sanitize
 from echokit_py.mcp.names import Key, clashes, exposed_names
 from echokit_py.mcp.schemas import Mended, mend
 from echokit_py.tools.base import Tool
-from echokit_py.tools.schema import Schemas
 
 if TYPE_CHECKING:
     from mcp import types
@@ -82,8 +81,6 @@ class Catalogue:
         self._clashed: set[str] = set()
         self._tools: tuple[Tool, ...] = ()
         self._routes: dict[str, Route] = {}
-        self._strict: dict[str, Tool] = {}
-        self._schemas = Schemas()
 
     def update(self, server_index: int, tools: Sequence[types.Tool] | None) -> None:
         """Take what a server lists now; None when it is down, and its tools are not offered any more."""
@@ -118,19 +115,6 @@ class Catalogue:
         """Where a call of the tool that is offered as `name` goes; None when it isn't offered (any more)."""
         return self._routes.get(name)
 
-    async def prepare(self, name: str) -> None:
-        """Compile what `fault` needs, in a thread; without it, the first `fault` of a tool takes some milliseconds."""
-        if tool := self._strict.get(name):
-            await self._schemas.prepare(tool)
-
-    def fault(self, name: str, arguments: dict[str, Any]) -> str:
-        """What doesn't fit the tool's own schema where the one that is offered is looser; "" when all does.
-
-        Whoever calls a tool asks here first: nobody else checks what strict LLM servers don't let us say.
-        """
-        tool = self._strict.get(name)
-        return self._schemas.fault(tool, arguments) if tool else ""
-
     def _offer(self) -> None:
         keys = [
             (server.name, tool.name)
@@ -145,15 +129,12 @@ class Catalogue:
         names = self._names
         tools: list[Tool] = []
         routes: dict[str, Route] = {}
-        strict: dict[str, Tool] = {}
         for index, (server, shelf) in enumerate(zip(self._servers, self._shelves, strict=True)):
             for tool, mended in shelf.offered() if shelf.is_up else ():
                 name = names[server.name, tool.name]
                 routes[name] = Route(index, tool.name, _repeatable(tool))
-                if mended.strict is not None:
-                    strict[name] = Tool(name, "", mended.strict)
                 tools.append(_offered(server, name, mended))
-        self._routes, self._strict = routes, strict
+        self._routes = routes
         if tuple(tools) != self._tools:
             self._tools = tuple(tools)
 
@@ -166,6 +147,7 @@ def _offered(server: McpServer, name: str, mended: Mended) -> Tool:
         filler=server.call_mcp_message,
         filler_after_s=server.filler_after_ms / 1000,
         timeout_s=server.timeout_sec,
+        check=mended.strict,
     )
 
 

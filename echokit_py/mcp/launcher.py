@@ -17,31 +17,38 @@ from typing import Any
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _NOT_FOUND = 127  # as shells have it
+_NEWS = frozenset({signal.SIGUSR1, signal.SIGCHLD})  # the parent died; the server did something
+_LOOK_EVERY_S = 1.0  # should we not have been told
 
 
 def main() -> int:
     """Run the command in argv[2:]; argv[1] is the process id of the parent. Return its exit status."""
-    signal.signal(signal.SIGUSR1, _kill_all)
+    parent = int(sys.argv[1])
     # Meant for the server, which is in our group and gets them as well; we stay to report how it ended.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stay)
-    with contextlib.suppress(OSError, AttributeError):  # elsewhere than on Linux: the end of the pipes has to do
+    # Blocked, and waited for: a handler might run just before the wait begins, and be of no use.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _NEWS)
+    with contextlib.suppress(OSError, AttributeError):  # the look at the parent has to do
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1)
-    if os.getppid() != int(sys.argv[1]):  # it died before we asked to be told
+    if os.getppid() != parent:  # it died before we asked to be told
         return 1
     try:
-        server = subprocess.Popen(sys.argv[2:])
+        server = subprocess.Popen(sys.argv[2:], preexec_fn=_hear_all)  # noqa: PLW1509 - there is one thread
     except OSError as error:
         sys.stderr.write(f"{sys.argv[2]}: {error.strerror}\n")
         return _NOT_FOUND
     for pipe in (0, 1):  # else the other side would not see that the server closed them
         os.close(pipe)
-    status = server.wait()
+    while (status := server.poll()) is None:
+        news = signal.sigtimedwait(_NEWS, _LOOK_EVERY_S)
+        if (news is not None and news.si_signo == signal.SIGUSR1) or os.getppid() != parent:
+            os.killpg(0, signal.SIGKILL)
     return status if status >= 0 else 128 - status
 
 
-def _kill_all(*_: Any) -> None:
-    os.killpg(0, signal.SIGKILL)
+def _hear_all() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _NEWS)
 
 
 def _stay(*_: Any) -> None:

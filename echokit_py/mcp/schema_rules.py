@@ -46,11 +46,11 @@ _TYPES_MEANT = {"int": "integer", "float": "number", "double": "number", "str": 
 
 
 class Rules:
-    """Rewrites schemas; `is_loose` afterwards: what came out allows more than what went in."""
+    """Rewrites schemas; `is_loose`, `is_narrow` afterwards: what came out allows more, or less, than what went in."""
 
     def __init__(self, *, for_model: bool) -> None:
         self._for_model = for_model
-        self.is_loose = False
+        self.is_loose = self.is_narrow = False
 
     def schema(self, node: Any) -> Schema:
         """Rewrite a schema. Raises ValueError, with a sentence, for something that is none."""
@@ -149,8 +149,10 @@ class Rules:
             return
         if "properties" in node:
             node["type"] = "object"
+            self.is_narrow = True
         elif "items" in node:
             node["type"] = "array"
+            self.is_narrow = True
         elif "enum" in node and all(isinstance(value, str) for value in node["enum"]):
             node["type"] = "string"
 

@@ -32,7 +32,7 @@ class Mended:
     """A schema and a description that servers accept.
 
     Attributes:
-        strict: what arguments are checked against besides; None when `parameters` says it all.
+        strict: what arguments are checked against; None when that is just what `parameters` says.
     """
 
     parameters: Mapping[str, Any]
@@ -51,14 +51,14 @@ def mend(schema: Schema, description: str) -> Mended:
     rules = Rules(for_model=True)
     parameters = rules.schema(whole)
     notes = [parameters.pop("description", "")]
-    is_loose = _simple_at_the_top(parameters, notes) or rules.is_loose or was_cut
+    differs = _simple_at_the_top(parameters, notes) or rules.is_loose or rules.is_narrow or was_cut
     parameters = {"type": "object", "properties": {}, **parameters}
     if parameters.get("additionalProperties") is not False:
         for name in parameters.get("required", []):  # Gemini wants each to be there
             parameters["properties"].setdefault(name, {})
     _check(parameters)
     strict = None
-    if is_loose:
+    if differs:
         strict = schema if was_cut else Rules(for_model=False).schema(whole)
     return Mended(parameters, _description(description, notes), strict)
 

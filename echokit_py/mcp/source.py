@@ -89,8 +89,6 @@ class McpTools:
             route = self._catalogue.route(name)
         if route is None:
             return _error(f"the tool {sanitize(name)} is not there at the moment. {_NOT_RUN}")
-        if fault := self._catalogue.fault(name, arguments):
-            return _error(f"{fault}. {_NOT_RUN}")
         return await self._servers[route.server_index].call(route, arguments, self._slots)
 
     async def take(self, index: int, tools: Sequence[types.Tool] | None) -> None:

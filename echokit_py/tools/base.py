@@ -16,9 +16,10 @@ class Tool:
     """A tool offered to the model.
 
     Attributes:
-        parameters: its JSON schema.
+        parameters: its JSON schema, as the model is told.
         filler: what is said to the user when a call takes longer than `filler_after_s`; "" for nothing.
         timeout_s: the time within which its source ends a call; 0.0 where it doesn't say.
+        check: the schema that arguments have to fit where `parameters` doesn't say quite that; None where it does.
     """
 
     name: str
@@ -27,6 +28,12 @@ class Tool:
     filler: str = ""
     filler_after_s: float = 0.7
     timeout_s: float = 0.0
+    check: Mapping[str, Any] | None = None
+
+    @property
+    def wanted(self) -> Mapping[str, Any]:
+        """The schema that arguments have to fit."""
+        return self.parameters if self.check is None else self.check
 
 
 @dataclass(frozen=True, slots=True)

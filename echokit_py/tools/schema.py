@@ -41,7 +41,7 @@ class Schemas:
 
         In a thread, and one at a time: many of them would keep the interpreter from the loop.
         """
-        if self._find(tool) is not None or len(str(tool.parameters)) <= SMALL_SCHEMA:
+        if self._find(tool) is not None or len(str(tool.wanted)) <= SMALL_SCHEMA:
             return
         async with self._compiling:
             if self._find(tool) is None:
@@ -61,7 +61,7 @@ class Schemas:
 
     def _find(self, tool: Tool) -> tuple[Mapping[str, Any], Draft202012Validator | None] | None:
         kept = self._kept.get(tool.name)
-        return kept if kept is not None and (kept[0] is tool.parameters or kept[0] == tool.parameters) else None
+        return kept if kept is not None and (kept[0] is tool.wanted or kept[0] == tool.wanted) else None
 
     def _validator(self, tool: Tool) -> Draft202012Validator | None:
         kept = self._find(tool)
@@ -70,19 +70,19 @@ class Schemas:
         if len(self._kept) >= MAX_KEPT:
             self._kept.clear()
         try:
-            Draft202012Validator.check_schema(tool.parameters)
+            Draft202012Validator.check_schema(tool.wanted)
         except (SchemaError, RecursionError) as error:
             self._give_up(tool, error)
             return None
-        validator = Draft202012Validator(tool.parameters, registry=_REGISTRY)
-        self._kept[tool.name] = (tool.parameters, validator)
+        validator = Draft202012Validator(tool.wanted, registry=_REGISTRY)
+        self._kept[tool.name] = (tool.wanted, validator)
         return validator
 
     def _give_up(self, tool: Tool, error: Exception) -> None:
         log.warning(
             "the schema of the tool %s is broken, its arguments are not checked: %s", sanitize(tool.name), _brief(error)
         )
-        self._kept[tool.name] = (tool.parameters, None)
+        self._kept[tool.name] = (tool.wanted, None)
 
 
 def _brief(error: Exception) -> str:
