@@ -46,11 +46,12 @@ async def transcribe(turn: Turn, utterance: Utterance, services: Services) -> st
 
 
 async def _known(turn: Turn) -> str | None:
-    if turn.ahead is None:
+    ahead = turn.ahead
+    if ahead is None:
         return None
-    text = await turn.ahead.text()
+    text = await ahead.text()
     if text is not None:
-        turn.record.adopt(turn.ahead.heard)
+        turn.record.adopt(ahead.heard)
     return text
 
 

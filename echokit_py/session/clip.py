@@ -78,7 +78,7 @@ def quiet(clip: Clip) -> Clip:
 async def synthesize(
     clip: Clip, spoken: str, begun: AsyncIterator[bytes] | None, services: Services, record: TurnRecord
 ) -> None:
-    """Make a clip's audio; raises nothing but a fault of ours, what fails is `clip.error`.
+    """Make a clip's audio; what fails is `clip.error`. Raises CancelledError when it is cancelled, and nothing else.
 
     A try that failed before any audio came is made once more if that may help and there is time: both share what one
     is allowed until its first audio. `begun`: the first try, when it was begun earlier.
@@ -88,10 +88,10 @@ async def synthesize(
             await _try_twice(clip, spoken, begun, services, record)
         except BackendError as error:
             clip.error = error
-        except asyncio.CancelledError:
+        except (Exception, asyncio.CancelledError):  # a fault costs its sentence; were it raised, it would cost others
             if cancelled_from_outside():
                 raise
-            log.exception("%s: synthesis failed, something that it waited for was cancelled", record.device)
+            log.exception("%s: synthesis failed by a fault, or what it waited for was cancelled", record.device)
             clip.error = BackendError(Stage.TTS, ErrorKind.INTERNAL, "a fault of this server")
         finally:
             clip.steady.set()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from echokit_py.asr.sanity import heard
 from echokit_py.errors import Stage
 from echokit_py.session.journal import Mark, TurnRecord
 from echokit_py.session.services import Services
 from echokit_py.session.watchdog import within
+
+# Characters: five minutes of fast speech, the longest utterance, are 6,000. A board has no room for whatever may come.
+TEXT_LIMIT = 8_000
 
 
 async def recognise(pcm: bytes, speech_s: float | None, services: Services, record: TurnRecord | None = None) -> str:
@@ -22,4 +27,4 @@ async def recognise(pcm: bytes, speech_s: float | None, services: Services, reco
     transcript = await within(services.asr.transcribe(pcm), Stage.ASR, services.timeouts.first_byte_s)
     if record is not None:
         record.mark(Mark.ASR_DONE)
-    return heard(transcript, speech_s)
+    return heard(replace(transcript, text=transcript.text[:TEXT_LIMIT]), speech_s)

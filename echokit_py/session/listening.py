@@ -122,7 +122,7 @@ class Listening:
         # With VAD still at work on newer audio it is not known whether that goes on with the speech.
         if self._feeding or not self._fresh:
             self._drop()
-        self._turn.ahead = self._ahead
+        self._turn.ahead, self._ahead = self._ahead, None
         self._leaving.add(self._interim)
         return Utterance(self._ear.utterance(), self._ear.speech_s)
 

@@ -173,8 +173,9 @@ class Session:
             self._settle(turn)
 
     def _release(self, turn: Turn) -> None:
-        if turn.ahead is not None:
-            self._leaving.add(turn.ahead.tasks)
+        ahead, turn.ahead = turn.ahead, None  # it holds the utterance's audio, and the next turn may be a day away
+        if ahead is not None:
+            self._leaving.add(ahead.tasks)
 
     def _settle(self, turn: Turn) -> None:
         """Commit the history's open turn: all of the answer when it was played, else what there was time to hear."""
@@ -253,6 +254,7 @@ class Session:
             self._services.journal.close(turn.record, result)
 
         self._send(EndResponse(), on_sent=written)
+        turn.over = True
 
     def _break_off(self, turn: Turn) -> None:
         self._release(turn)

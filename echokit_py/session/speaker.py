@@ -109,8 +109,9 @@ class Speaker:
             await self._show_missed()
 
     async def _show_missed(self) -> None:
-        while self._missed:
-            await self._play(quiet(self._missed.pop(0)))
+        missed, self._missed = self._missed, []  # playing asks for this again
+        for clip in missed:
+            await self._play(quiet(clip))
 
     async def _play(self, clip: Clip) -> bool:
         """Queue a clip as its audio comes; return whether there was any."""

@@ -76,7 +76,9 @@ class Turn:
         self.in_audio = False
 
     def break_off_audio(self) -> None:
-        """End a sentence that will not be completed: the turn's deadline or a fault came in its middle."""
+        """End a sentence that will not be completed, and forget what was to be shown behind it: the turn's deadline or
+        a fault came in its middle."""
+        self.status = ""
         if self.in_audio:
             self.send(EndAudio())
             self.in_audio = False

@@ -23,7 +23,7 @@ from tests.fakes.virtual_time import InlineExecutor, run
 LIMITS = Timeouts(first_byte_s=20, between_bytes_s=10)
 SENTENCES = ("One is here.", "Two is here.", "Three is here.", "Four is here.", "Five is here.")
 
-Step = float | BackendError | bytes
+Step = float | Exception | bytes
 """What a voice does: wait so many seconds, fail, or give audio."""
 
 
@@ -47,7 +47,7 @@ class Voice:
         tries = self.scripts.get(name.lower(), [[speech(1)]])
         try:
             for step in tries[min(self.names.count(name), len(tries)) - 1]:
-                if isinstance(step, BackendError):
+                if isinstance(step, Exception):
                     raise step
                 if isinstance(step, bytes):
                     yield step
@@ -244,12 +244,26 @@ def test_the_first_sentence_is_shown_when_the_second_sounds() -> None:
     assert heard.error is None
 
 
+def test_those_that_failed_are_shown_in_their_order() -> None:
+    no = [[failure(ErrorKind.REFUSED)]]
+    heard = hear(Voice(one=no, two=no, three=no))
+    assert [text for text, _ in heard.sentences] == list(SENTENCES)
+    assert heard.voiced == {"One": False, "Two": False, "Three": False, "Four": True, "Five": True}
+
+
 @pytest.mark.parametrize("kind", [ErrorKind.REFUSED, ErrorKind.CONTEXT])
 def test_what_is_refused_is_not_asked_for_again(kind: ErrorKind) -> None:
     heard = hear(Voice(two=[[failure(kind)]]))
     assert heard.voice.names.count("Two") == 1
     assert heard.voiced["Two"] is False
     assert heard.voiced["Three"] is True
+
+
+def test_a_fault_in_a_voice_costs_one_sentence(caplog: pytest.LogCaptureFixture) -> None:
+    heard = hear(Voice(one=[[speech(3), 2.0, speech(1)]], two=[[ZeroDivisionError()]]))
+    assert heard.voiced == {"One": True, "Two": False, "Three": True, "Four": True, "Five": True}
+    assert dict(heard.sentences)["One is here."] == 4
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_a_refused_key_ends_it_at_once() -> None:
@@ -334,7 +348,7 @@ class Ahead:
     async def audio(self) -> AsyncGenerator[bytes, None]:
         try:
             for step in self.steps:
-                if isinstance(step, BackendError):
+                if isinstance(step, Exception):
                     raise step
                 if isinstance(step, bytes):
                     yield step

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import weakref
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 import pytest
 
 from echokit_py.asr.base import Transcript
-from echokit_py.config.settings import VadSettings
+from echokit_py.config.settings import Timeouts, VadSettings
 from echokit_py.errors import BackendError, ErrorKind, Stage
-from echokit_py.llm.base import Step, ToolCall
+from echokit_py.llm.base import LlmEvent, Step, ToolCall
 from echokit_py.session.journal import Mark
 from echokit_py.session.listening import ANSWERS_AHEAD, TEXTS_AHEAD
 from echokit_py.session.turns import Phase
@@ -409,6 +412,25 @@ def test_an_interruption_in_the_pause_ends_it(after: float, what: str) -> None:
     in_time(story, VadSettings(adaptive=False, speculate_tts=True))
 
 
+def test_the_audio_of_an_utterance_goes_with_its_turn() -> None:
+    """The next one may be a day away, and a minute is 2 MB."""
+
+    async def story(device: Device) -> None:
+        await device.ask(PAUSE_S)
+        assert device.session._listening is not None
+        audio = weakref.ref(device.session._listening._ear)
+        await device.pause(1)
+        await asyncio.sleep(3)
+        assert device.events() == ONE_ANSWER
+        assert audio() is None
+
+    gc.disable()
+    try:
+        in_time(story, VadSettings(adaptive=False, speculate_tts=True))
+    finally:
+        gc.enable()
+
+
 def test_who_does_not_heed_the_cancellation_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     async def story(device: Device) -> None:
         async def stubborn(pcm: bytes) -> Transcript:
@@ -431,6 +453,30 @@ def test_who_does_not_heed_the_cancellation_does_no_harm(caplog: pytest.LogCaptu
         in_time(story)
     assert [record.message for record in caplog.records if "ignores its cancellation" not in record.message] == []
     assert caplog.records
+
+
+def test_an_answered_turn_runs_no_tool_any_more() -> None:
+    """Its deadline has passed, and the model's client does not heed its cancellations."""
+
+    async def story(device: Device) -> None:
+        device.tools.offer("light")
+
+        async def stubborn(*_: object) -> AsyncGenerator[LlmEvent, None]:
+            for _second in range(60):
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(1)
+            yield Step("", "", "tool_calls", (ToolCall("c1", "light", "{}"),))
+
+        device.llm.stream = stubborn  # type: ignore[assignment, method-assign]
+        await device.command(Text("Light!"))
+        await asyncio.sleep(30)
+        told = device.events()
+        assert told[-1] == "EndResponse"
+        await asyncio.sleep(100)
+        assert device.events() == told
+        assert device.tools.called == []
+
+    in_time(story, timeouts=Timeouts(turn_s=2, first_byte_s=100))
 
 
 # --- interim texts ---------------------------------------------------------------------------------------------------
