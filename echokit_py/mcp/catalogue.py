@@ -181,6 +181,8 @@ def _listed(server: McpServer, tool: types.Tool) -> _Listed:
         return _Listed(tool, mend(tool.input_schema, about), None)
     except ValueError as error:
         return _Listed(tool, None, _left_out(server, tool, str(error)))
+    except RecursionError:  # of the values in it, which are no schemas: defaults, examples
+        return _Listed(tool, None, _left_out(server, tool, "its schema is too deep"))
 
 
 def _unwanted(server: McpServer, name: str) -> str:

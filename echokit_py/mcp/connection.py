@@ -109,7 +109,7 @@ class Connection:
         """
         task = asyncio.create_task(self._call(name, arguments, deadline + GRACE_S), name=f"MCP call {sanitize(name)}")
         self._calls.add(task)
-        task.add_done_callback(self._calls.discard)
+        task.add_done_callback(self._ended)
         try:
             await asyncio.wait([task])
         finally:
@@ -191,6 +191,11 @@ class Connection:
                 task.cancel()
             if self._calls:
                 await asyncio.wait(self._calls, timeout=LET_GO_S)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._calls.discard(task)
+        if not task.cancelled():
+            task.exception()  # noticed, also where nobody waits for it any more
 
     async def _call(self, name: str, arguments: dict[str, Any], deadline: float) -> types.CallToolResult:
         """One call; asked again with the right headers where the server says that these were wrong, and ran nothing."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import os
+import re
 import socket
 import ssl
 import urllib.request
@@ -34,6 +34,8 @@ GOODBYE_S = 1.0  # for ending the session, when the connection is closed
 ERRAND_S = 5.0  # for what has no answer: a cancellation, our own answer to a ping
 MAX_ERROR_BODY = 64 * 1024
 _CONNECTIONS = 64  # of one server: 8 calls, a few given up whose server doesn't let go, a stream, a ping
+# How servers of the SDKs before the rule of 404, and those made after their examples, say that they don't know one.
+_NO_SESSION = re.compile(rb"(?i)\b(?:no valid|invalid|unknown|expired) session|\bsession (?:id )?(?:not found|expired)")
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 # A router that forgets idle connections tells nobody; the stream on which a server announces its news is idle for days.
 _KEEPALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
@@ -57,10 +59,10 @@ class Watch(Protocol):
 
 async def client(server: McpServer, answers: LongAnswers, watch: Watch) -> httpx2.AsyncClient:
     """Make the HTTP client for one connection to `server`."""
-    headers = {name: value.get_secret_value() for name, value in server.headers.items()}
+    headers = httpx2.Headers({name: value.get_secret_value() for name, value in server.headers.items()})
     if key := server.api_key.get_secret_value():
         headers.setdefault("Authorization", key if key.lower().startswith("bearer ") else f"Bearer {key}")
-    headers |= {"Accept-Encoding": "identity", "User-Agent": "echokit-py"}
+    headers.update({"Accept-Encoding": "identity", "User-Agent": "echokit-py"})
     # Reading the system's certificates takes 50 to 200 ms, and 13 ms it takes without them.
     context = await asyncio.to_thread(httpx2.create_ssl_context, verify=server.server.startswith("https:"))
     inner = httpx2.AsyncHTTPTransport(
@@ -157,14 +159,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def _read(self, request: httpx2.Request, response: httpx2.Response, delivery: Delivery) -> httpx2.Response:
         status = response.status_code
-        if status == 404 and (self._by_stream or "mcp-session-id" in request.headers):
+        in_session = self._by_stream or "mcp-session-id" in request.headers
+        if status == 404 and in_session:
             await response.aclose()
-            delivery.sent = False
-            gone = BackendError(Stage.TOOL, ErrorKind.BROKEN_OFF, "has forgotten our session", status=status)
-            self._watch.lost(gone)
-            return self._failed(delivery, gone)
+            return self._forgotten(status, delivery)
         if status >= 400:
-            return await self._refused(response, delivery)
+            return await self._refused(response, delivery, in_session=in_session)
         kind = response.headers.get("content-type", "").lower()
         if kind.startswith("text/event-stream"):
             stream = Events(response, self._answers, delivery.deadline, on_break=lambda: _break(delivery))
@@ -173,11 +173,20 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             return with_body(response, self._answers.shrink(await read_body(response, MOST)))
         return response
 
-    async def _refused(self, response: httpx2.Response, delivery: Delivery) -> httpx2.Response:
+    def _forgotten(self, status: int, delivery: Delivery) -> httpx2.Response:
+        """The server doesn't know our session."""
+        delivery.sent = False
+        gone = BackendError(Stage.TOOL, ErrorKind.BROKEN_OFF, "has forgotten our session", status=status)
+        self._watch.lost(gone)
+        return self._failed(delivery, gone)
+
+    async def _refused(self, response: httpx2.Response, delivery: Delivery, *, in_session: bool) -> httpx2.Response:
         """An answer with an error's status; a JSON-RPC error in it is passed on."""
         body = b""
         with contextlib.suppress(TooLong):
             body = await read_body(response, MAX_ERROR_BODY)
+        if response.status_code == 400 and in_session and _NO_SESSION.search(body):
+            return self._forgotten(400, delivery)
         delivery.failure = _refusal(response.status_code, body)
         # A gateway's error says nothing of what the server behind it did.
         delivery.broken = response.status_code >= 500 and not _is_answer(body)
@@ -193,7 +202,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(502, json={"jsonrpc": "2.0", "id": 0, "error": error})
 
     async def _listen(self, request: httpx2.Request) -> httpx2.Response:
-        """Open the stream of what the server says by itself."""
+        """Open the stream of what the server says by itself, or that of a broken answer which the SDK resumes."""
+        deadline = current().deadline  # of the call whose answer it is; the other one has none
+        if deadline <= asyncio.get_running_loop().time():  # nobody waits for it, and the SDK would resume it for ever
+            return httpx2.Response(503)
         try:
             response = await self._inner.handle_async_request(request)
         except httpx2.TransportError as error:
@@ -207,7 +219,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             self._missed()
             return response
         self._heard, self._deaf = True, 0
-        return with_body(response, Events(response, self._answers, math.inf, on_break=self._silent, quiet=True))
+        return with_body(response, Events(response, self._answers, deadline, on_break=self._silent, quiet=True))
 
     def _missed(self) -> None:
         """The stream can't be opened. The SDK gives up for good after two tries; if it was open once, we don't."""
@@ -237,7 +249,7 @@ def _is_answer(body: bytes) -> bool:
     """Whether this is a JSON-RPC error."""
     try:
         msgspec.json.decode(body, type=_ErrorAnswer)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     return True
 

@@ -16,7 +16,9 @@ LARGE = 16 * 1024  # bytes; what is below takes the SDK about 1 ms
 MOST = (
     16 * 1024 * 1024
 )  # bytes of one message; escaped, and said twice (as text and as structure), a text takes 12 fold
-_MOST_KEPT = 64  # answers that nobody takes any more, because their calls were given up
+# Of answers that nobody takes any more, because their calls were given up.
+_MOST_ANSWERS = 64
+MOST_KEPT = 4 * MOST  # bytes
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n|\Z))")
 
 
@@ -35,6 +37,7 @@ class LongAnswers:
     def __init__(self) -> None:
         self._secret = secrets.token_hex(16)  # so that no server can write a mark
         self._kept: dict[str, msgspec.Raw] = {}
+        self._size = 0
         self._count = 0
 
     def shrink(self, message: bytes) -> bytes:
@@ -43,19 +46,27 @@ class LongAnswers:
             return message
         try:
             answer = _read_answer(message)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return message
         self._count += 1
         mark = f"{self._secret}:{self._count}"
-        while len(self._kept) >= _MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
-        self._kept[mark] = answer.result.copy()
+        result = answer.result.copy()
+        self._kept[mark] = result
+        self._size += len(memoryview(result))
+        while len(self._kept) > _MOST_ANSWERS or self._size > MOST_KEPT:
+            self._take(next(iter(self._kept)))
         return msgspec.json.encode({"jsonrpc": "2.0", "id": answer.id, "result": {_MARK: mark}})
 
     def take(self, result: dict[str, Any]) -> msgspec.Raw | None:
         """Return what a result with a mark stands for; None for any other."""
         mark = result.get(_MARK)
-        return self._kept.pop(mark, None) if isinstance(mark, str) else None
+        return self._take(mark) if isinstance(mark, str) else None
+
+    def _take(self, mark: str) -> msgspec.Raw | None:
+        result = self._kept.pop(mark, None)
+        if result is not None:
+            self._size -= len(memoryview(result))
+        return result
 
 
 class TooLong(Exception):

@@ -132,7 +132,13 @@ def _tools(result: dict[str, Any]) -> list[Any]:
 
 
 def _plain(raw: Any) -> Any:
-    return _decode(raw, Any) if isinstance(raw, msgspec.Raw) else raw
+    """One entry of a list of tools; None for one that can't be read, which costs no other."""
+    if not isinstance(raw, msgspec.Raw):
+        return raw
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 def _decode(raw: msgspec.Raw, kind: Any) -> Any:

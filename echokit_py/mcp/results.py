@@ -9,6 +9,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from echokit_py.log import sanitize
@@ -39,8 +40,13 @@ def tool_result(result: types.CallToolResult, limit_chars: int) -> ToolResult:
     Text is kept, structured content is added as JSON unless a text says the same, and what a model can't read is named
     with its type and size. An error keeps its text and is marked `is_error`.
     """
-    texts = [_clean(text, limit_chars) for text in _parts(result.content)]
-    length = sum(map(len, texts))
+    texts: list[str] = []
+    length = 0
+    for part in _parts(result.content):
+        if length > limit_chars:
+            break
+        texts.append(_clean(part, limit_chars))
+        length += len(texts[-1])
     structured = result.structured_content
     if structured is not None and length <= limit_chars and not _says(result.content, structured):
         texts.append(_clean(_json(structured, limit_chars - length), limit_chars))
@@ -72,6 +78,8 @@ def _combines(character: str) -> bool:
 
 def _clean(text: str, limit: int) -> str:
     """Without what could harm a terminal, a log or a request; blank becomes "". Looks at what may be kept only."""
+    if not text:
+        return ""
     text = _LINE_ENDS.sub("\n", text[: 2 * limit + 1])
     text = _HOSTILE.sub("", _ESCAPES.sub("", text))
     return _SURROGATES.sub("\ufffd", text).strip()
@@ -121,7 +129,7 @@ def _says(content: Sequence[types.ContentBlock], structured: Any) -> bool:
     Servers repeat it as one text of JSON (the specification asks for that). Those of the SDK wrap what isn't an object
     as {"result": …}, and write a list as one text for each item.
     """
-    texts = [block.text for block in content if block.type == "text"]
+    texts = [block.text for block in content if block.type == "text" and block.text]
     if not texts:
         return False
     values = [_value(text) for text in texts]
@@ -137,12 +145,28 @@ def _value(text: str) -> Any:
         return text
 
 
+def _some(value: Any, left: list[int]) -> Any:
+    """`value`, or so much of it that its JSON is longer than `left` characters: encoding 10 MB takes 150 ms."""
+    left[0] -= 1
+    match value:
+        case str():
+            some = value[: max(0, left[0]) + 2]
+            left[0] -= len(some)
+            return some
+        case dict():
+            items = takewhile(lambda _: left[0] >= 0, value.items())
+            return {_some(name, left): _some(item, left) for name, item in items}
+        case list():
+            return [_some(item, left) for item in takewhile(lambda _: left[0] >= 0, value)]
+    return value
+
+
 def _json(value: Any, limit: int) -> str:
     """`value` as JSON, written no further than what may be kept."""
     pieces: list[str] = []
     length = 0
     try:
-        for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
+        for piece in json.JSONEncoder(ensure_ascii=False).iterencode(_some(value, [limit])):
             pieces.append(piece)
             length += len(piece)
             if length > limit:

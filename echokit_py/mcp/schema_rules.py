@@ -34,7 +34,9 @@ _OLD_FLAGS = frozenset({"exclusiveMinimum", "exclusiveMaximum", "nullable"})  # 
 _KNOWN_FORMATS = frozenset({"date-time"})
 
 # Anchored, no look-around, no classes by letter: what llama.cpp's grammar can say.
-_SIMPLE_PATTERN = re.compile(r"\^(?:[^\\()?*+{}|^$]|\\[^\w\s]|\[[^\\\]]+\]|[?*+](?![?*+])|\{\d{1,2}(?:,\d{0,2})?\})*\$")
+_SIMPLE_PATTERN = re.compile(
+    r"\^(?:[^\\()?*+{}|^$[]|\\[^\w\s]|\[[^\\\]]+\]|[?*+](?![?*+])|\{\d{1,2}(?:,\d{0,2})?\})*\$"
+)
 
 _TYPES_MEANT = {"int": "integer", "float": "number", "double": "number", "str": "string", "text": "string"} | {
     "bool": "boolean",

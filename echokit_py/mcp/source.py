@@ -131,7 +131,7 @@ class _Server:
     async def _run(self, call: _Call) -> ToolResult:
         """Call the tool; again where the call provably did not run, and once more where it may run twice."""
         loop = asyncio.get_running_loop()
-        until, maybe_runs = call.deadline, 0
+        until, tries, maybe_runs = call.deadline, 0, 0
         while True:
             call.waits_for = f"the MCP server {self.settings.name} {self.supervisor.status.last_error}"
             try:
@@ -139,6 +139,7 @@ class _Server:
             except BackendError as error:
                 return self._failed(call, str(error.args[0]))
             before, call.may_have_run = call.may_have_run, True
+            tries += 1
             try:
                 return await self._once(connection, call)
             except Refused as error:
@@ -151,7 +152,7 @@ class _Server:
                     connection.suspect()
                     return self._failed(call, self._hide(str(error)))
                 log.info("the MCP server %s: a call is sent again", self.settings.name)
-                if until < call.deadline:
+                if tries > 1:
                     await asyncio.sleep(AGAIN_S)
                 until = min(until, loop.time() + BACK_LIMIT_S)
                 await connection.alive()  # else the next try might end on the same broken connection

@@ -105,6 +105,7 @@ class Supervisor:
         self._wanted = 0
         self._handshake_only = False
         self._offered = False
+        self._grace: asyncio.Task[None] | None = None
 
     @property
     def status(self) -> ServerStatus:
@@ -119,6 +120,9 @@ class Supervisor:
                 await self._rest(self._backoff.pause_s(lasted_s))
         finally:
             self._set(State.CLOSED)
+            if (grace := self._grace) is not None:
+                grace.cancel()
+                await asyncio.wait([grace])
 
     async def connected(self, limit_s: float) -> Connected:
         """Return the connection, waiting for it up to `limit_s`. Raises BackendError when there is none by then."""
@@ -150,12 +154,11 @@ class Supervisor:
         """Connect once, and stay connected as long as it lasts; return how long that was, 0 for not at all."""
         loop = asyncio.get_running_loop()
         began: list[float] = []
-        withdrawal = asyncio.create_task(self._withdraw_later(), name=f"grace of {self.server.name}")
         connection: Connected | None = None
 
         async def take(tools: Sequence[types.Tool]) -> None:
             began.append(loop.time())
-            withdrawal.cancel()
+            self._end_grace()
             self._offered = True
             await self._on_tools(tools)
             self._came(connection, len(tools))
@@ -170,8 +173,6 @@ class Supervisor:
             await self._went(BackendError(Stage.TOOL, ErrorKind.INTERNAL, type(error).__name__))
         finally:
             self._connection = None
-            withdrawal.cancel()
-            await asyncio.wait([withdrawal])
         return max(loop.time() - began[0], 1e-6) if began else 0.0
 
     def _came(self, connection: Connected | None, tools: int) -> None:
@@ -193,6 +194,7 @@ class Supervisor:
         if was is State.CONNECTED:
             log.warning("the MCP server %s is lost: it %s", self.server.name, text)
             self._set(State.CONNECTING, last_error=text)
+            self._grace = asyncio.create_task(self._withdraw_later(), name=f"grace of {self.server.name}")
             return
         self._handshake_only = False  # it may be another one by now
         if was is State.CONNECTING:
@@ -201,7 +203,12 @@ class Supervisor:
         else:
             log.debug("the MCP server %s is still down: it %s", self.server.name, text)
             self._set(State.DOWN, last_error=text, since=self._status.since)
+        self._end_grace()
         await self._withdraw()
+
+    def _end_grace(self) -> None:
+        if self._grace is not None:
+            self._grace.cancel()
 
     async def _withdraw_later(self) -> None:
         await asyncio.sleep(GRACE_S)

@@ -10,11 +10,12 @@ import mcp_types as types
 from mcp.client.session import ClientSession
 from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.exceptions import MCPError
-from mcp_types import METHOD_NOT_FOUND
+from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from echokit_py.errors import BackendError, ErrorKind, Stage
+from echokit_py.mcp.backoff import Backoff
 from echokit_py.mcp.delivery import DELIVERY, Delivery
 from echokit_py.mcp.listing import list_tools
 from echokit_py.mcp.paging import PagingDispatcher
@@ -107,11 +108,13 @@ class Upkeep:
             or not capabilities.tools.list_changed
         ):
             return
-        again = False
+        backoff, now, again = Backoff(), asyncio.get_running_loop().time, False
+        began = now()
         while await self._hear_news(again=again):
             again = True
             self.suspect()
-            await asyncio.sleep(NEWS_EVERY_S)
+            await asyncio.sleep(max(NEWS_EVERY_S, backoff.pause_s(now() - began)))
+            began = now()
 
     async def _hear_news(self, *, again: bool) -> bool:
         """Listen until the subscription ends; return whether to subscribe again."""
@@ -137,9 +140,11 @@ class Upkeep:
         except TimeoutError:
             if not self._busy():  # a simple server does nothing else while it works at a call
                 self._lost(BackendError(Stage.TOOL, ErrorKind.TIMEOUT, "gives no sign of life"))
-        except MCPError:
-            # Any answer is a sign of life. What isn't one, the transport has reported already.
-            if delivery.failure is not None and delivery.failure.retryable and not self._busy():
+        except MCPError as error:
+            # Any answer is a sign of life. What isn't one, the transport has reported already, or it has ended.
+            if error.code == CONNECTION_CLOSED and error.message == "Connection closed" and delivery.failure is None:
+                self._lost(BackendError(Stage.TOOL, ErrorKind.BROKEN_OFF, "closed the connection"))
+            elif delivery.failure is not None and delivery.failure.retryable and not self._busy():
                 self._lost(delivery.failure)
         except ValidationError:
             pass

@@ -92,7 +92,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def patient_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
     config = tmp_path_factory.mktemp("patient") / "config.toml"
-    config.write_text(CONFIG + "\n[asr.vad]\nhangover_ms = 1200\nadaptive = false\n")
+    config.write_text(CONFIG + "\n[asr.vad]\nhangover_ms = 1200\nadaptive = false\nspeculate = false\n")
     async with ServerProcess(config) as running:
         yield running
 

@@ -26,6 +26,7 @@ class LegacyServer:
         known: the sessions it knows; the next one gets the next number.
         stream: the open GET stream, None while there is none.
         get_status: what GET is answered with, if not with a stream.
+        unknown: status and body of the answer to who names a session that isn't known.
     """
 
     def __init__(self) -> None:
@@ -37,6 +38,7 @@ class LegacyServer:
         self.raw_answers: dict[str, RawHandler] = {}
         self.stream: web.StreamResponse | None = None
         self.get_status = 200
+        self.unknown = (404, "")
         self.arrived = asyncio.Condition()
         self.url = ""
         self.port = 0
@@ -108,7 +110,8 @@ class LegacyServer:
         self.headers = dict(request.headers)
         session = request.headers.get("mcp-session-id")
         if session is not None and session not in self.known:
-            return web.Response(status=404)
+            status, text = self.unknown
+            return web.Response(status=status, text=text)
         if request.method == "GET":
             return await self._open_stream(request)
         if request.method == "DELETE":

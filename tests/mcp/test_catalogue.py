@@ -144,6 +144,16 @@ def test_one_bad_tool_does_not_cost_the_others() -> None:
     assert catalogue.left_out == []
 
 
+def test_one_that_is_too_deep_does_not_cost_the_others() -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    catalogue = Catalogue([server("s")])
+    catalogue.update(0, [tool("deep", {"properties": {"p": {"dependentRequired": deep}}}), tool("plain")])
+    assert [offered.name for offered in catalogue.tools] == ["plain"]
+    assert [left.reason for left in catalogue.left_out] == ["its schema is too deep"]
+
+
 def test_arguments_are_checked_against_what_could_not_be_said() -> None:
     schema = {"properties": {"a": {}, "b": {}}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}
     catalogue = Catalogue([server("s")])

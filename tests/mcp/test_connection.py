@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +19,7 @@ from echokit_py.errors import BackendError, ErrorKind
 from echokit_py.mcp import upkeep
 from echokit_py.mcp.base import Refused, Unanswered
 from echokit_py.mcp.connection import Connection
+from tests.fakes import virtual_time
 from tests.mcp.legacy_server import LegacyServer, event, named, reply, serving
 
 
@@ -96,6 +99,27 @@ async def test_key_and_headers_go_with_each_request() -> None:
         assert server.headers["mcp-session-id"] == "s1"
 
 
+async def test_a_header_of_the_configuration_takes_the_place_of_ours() -> None:
+    headers = {"authorization": "Token t", "accept-encoding": "gzip"}
+    async with serving() as server, opened(server, api_key="key-1", headers=headers) as connection:
+        await connection.call()
+        found = {name.lower(): value for name, value in server.headers.items()}
+        assert (found["authorization"], found["accept-encoding"]) == ("Token t", "identity")
+
+
+async def test_one_that_can_not_be_read_does_not_cost_the_others_of_a_long_list() -> None:
+    async with serving() as server:
+
+        async def page(post: dict[str, Any]) -> web.Response:
+            tools = [named("on", description="d" * 20_000), named("odd", inputSchema={"maximum": "TOO BIG"})]
+            text = json.dumps({"jsonrpc": "2.0", "id": post["id"], "result": {"tools": tools}})
+            return web.Response(text=text.replace('"TOO BIG"', "1e999"), content_type="application/json")
+
+        server.answers["tools/list"] = page
+        async with opened(server) as connection:
+            assert connection.lists == [["on"]]
+
+
 async def test_one_bad_tool_does_not_cost_the_others() -> None:
     async with serving() as server:
         server.pages = [
@@ -151,9 +175,22 @@ async def test_news_are_followed_and_pings_answered() -> None:
         assert await connection.listed(2) == ["dim"]
 
 
-async def test_a_forgotten_session_ends_the_connection_and_the_call_did_not_run() -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, ""),
+        # As servers of the SDKs say it that are older than the rule of 404, and those made after their examples.
+        (
+            400,
+            '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}',
+        ),
+        (400, "Bad Request: No valid session ID provided"),
+    ],
+)
+async def test_a_forgotten_session_ends_the_connection_and_the_call_did_not_run(answer: tuple[int, str]) -> None:
     async with serving() as server, opened(server) as connection:
         server.known.clear()
+        server.unknown = answer
         with pytest.raises(Unanswered) as raised:
             await connection.call()
         assert raised.value.not_run
@@ -232,6 +269,29 @@ async def test_a_status_that_refuses_is_an_error_that_the_model_can_read() -> No
         async with opened(server) as connection:
             with pytest.raises(Refused, match="the server answered 403"):
                 await connection.call()
+
+
+def test_a_call_that_ends_with_an_error_when_nobody_waits_any_more_is_no_fault() -> None:
+    problems: list[dict[str, Any]] = []
+
+    async def fail(*_: Any) -> None:
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            raise Unanswered("closed the connection", not_run=False) from None
+
+    async def work() -> None:
+        connection = Connection(McpServer(server="http://127.0.0.1:1/mcp"))
+        with patch.object(connection, "_call", fail):
+            task = asyncio.create_task(connection.call("on", {}, 0.0))
+            await asyncio.sleep(1)
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+
+    virtual_time.run(work(), problems.append)
+    gc.collect()
+    assert problems == []
 
 
 async def test_an_error_of_the_server_is_passed_on() -> None:

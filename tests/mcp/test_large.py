@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from echokit_py.mcp.large import LARGE, MOST, EventStream, LongAnswers, TooLong
+from echokit_py.mcp.large import LARGE, MOST, MOST_KEPT, EventStream, LongAnswers, TooLong
 
 LONG: dict[str, Any] = {"content": [{"type": "text", "text": "é水\n\r" * (LARGE // 6)}]}
 
@@ -38,11 +38,22 @@ def test_a_long_result_is_marked_and_comes_back_once() -> None:
         json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "d" * LARGE}}).encode(),
         b"x" * (LARGE + 1),
         answer(1, LONG)[:-5],
+        b'{"id": 1, "result": ' + b"[" * LARGE,
     ],
-    ids=["short", "error", "notification", "garbage", "cut off"],
+    ids=["short", "error", "notification", "garbage", "cut off", "too deep"],
 )
 def test_everything_else_passes_as_it_is(message: bytes) -> None:
     assert LongAnswers().shrink(message) is message
+
+
+def test_answers_that_nobody_takes_are_not_kept_for_ever() -> None:
+    answers = LongAnswers()
+    big = {"content": [{"type": "text", "text": "x" * (MOST // 2)}]}
+    marks = [answers.shrink(answer(number, big)) for number in range(10)]
+    kept = [number for number, mark in enumerate(marks) if taken(answers, mark) is not None]
+    assert kept == list(range(10 - len(kept), 10))  # the last
+    assert 2 <= len(kept) <= 2 * MOST_KEPT // MOST
+    assert taken(answers, answers.shrink(answer(10, big))) == big
 
 
 def test_a_server_can_not_write_a_mark() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import unicodedata
+from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import mcp_types as types
 import pytest
@@ -146,3 +148,39 @@ def test_every_text_can_be_sent(value: str, limit: int) -> None:
     found.encode()
     assert 0 < len(found) <= limit
     assert not any(unicodedata.category(each) == "Cc" and each not in "\n\t" for each in found)
+
+
+class Counting(list[Any]):
+    """Counts what is read of it."""
+
+    read = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in super().__iter__():
+            self.read += 1
+            yield item
+
+
+def test_of_many_parts_no_more_are_read_than_can_be_kept() -> None:
+    parts = Counting([text("ab")] * 5000)
+    result = types.CallToolResult.model_construct(content=parts, structured_content=None, is_error=False)
+    told = tool_result(result, 100).text
+    assert len(told) <= 100
+    assert "truncated" in told
+    assert parts.read < 60
+
+
+def test_of_long_structured_content_no_more_is_written_than_can_be_kept() -> None:
+    encoded: list[Any] = []
+
+    class Encoder(json.JSONEncoder):
+        def iterencode(self, o: Any, _one_shot: bool = False) -> Iterator[str]:
+            encoded.append(o)
+            return super().iterencode(o, _one_shot)
+
+    for structured in ({"data": "x" * 5000}, {"data": {"list": list(range(5000))}}, {"x" * 5000: 1}):
+        with patch("json.JSONEncoder", Encoder):
+            told = read(structured=structured, limit=200).text
+        assert json.dumps(structured)[:100] == told[:100]
+        assert "truncated" in told
+        assert len(json.dumps(encoded.pop())) < 2000

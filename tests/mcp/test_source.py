@@ -135,24 +135,27 @@ def test_a_call_may_run_twice_at_most() -> None:
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_call_that_did_not_run_is_sent_again_for_some_seconds(read_only: bool) -> None:
+@pytest.mark.parametrize("timeout_sec", [30.0, BACK_LIMIT_S])
+@pytest.mark.parametrize("end", [True, False], ids=["connection lost", "connection kept"])
+def test_a_call_that_did_not_run_is_sent_again_for_some_seconds(read_only: bool, timeout_sec: float, end: bool) -> None:
     """A server that is being restarted may refuse more than once."""
     home = Script(tools=[tool("on", read_only=read_only)])
 
     async def comes_back(tools: McpTools) -> None:
-        breaking(home, not_run=True, times=9)
+        breaking(home, not_run=True, times=9, end=end)
         assert (await tools.call("on", {})).text == "done"
 
     async def stays_away(tools: McpTools) -> None:
-        breaking(home, not_run=True, times=10_000)
+        breaking(home, not_run=True, times=10_000, end=end)
         began = asyncio.get_running_loop().time()
         result = await tools.call("on", {})
         assert "was not run" in result.text
         assert asyncio.get_running_loop().time() - began == pytest.approx(BACK_LIMIT_S, abs=1)
         assert len(home.calls) < 100
 
-    run({"home": home}, comes_back)
-    run({"home": home}, stays_away)
+    run({"home": home}, comes_back, timeout_sec=timeout_sec)
+    home.calls.clear()
+    run({"home": home}, stays_away, timeout_sec=timeout_sec)
 
 
 def test_one_that_does_not_come_back_is_not_waited_for_long() -> None:

@@ -99,6 +99,23 @@ def test_tools_of_one_that_does_not_come_back_are_withdrawn(outcome: float | Exc
     run(script, work)
 
 
+def test_tools_of_one_that_is_lost_again_and_again_are_not_offered_during_the_pauses() -> None:
+    script = Script(tools=[tool("a")])
+
+    async def work(bench: Bench) -> None:
+        for number in range(4):  # lost at once each time: the pauses are 0, 1, 2, 4 s
+            while len(script.connections) <= number:
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)
+            script.connections[number].end()
+        await asyncio.sleep(GRACE_S + 0.1)
+        assert len(script.connections) == 4
+        assert bench.offers[:3] == [["a"]] * 3  # the shorter pauses are within the grace
+        assert bench.offers[-1] is None
+
+    run(script, work)
+
+
 def test_a_call_that_waits_makes_the_next_try_come_sooner() -> None:
     script = Script(*[error()] * 6, tools=[tool("a")])
 
