@@ -23,6 +23,7 @@ from echokit_py.http import HttpClient
 from echokit_py.llm.base import Llm, Message
 from echokit_py.models.store import ModelStore
 from echokit_py.session import apologies
+from echokit_py.session.encoding import LANES
 from echokit_py.session.journal import Journal
 from echokit_py.session.services import Services
 from echokit_py.tools.base import NoTools, ToolSource
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Encoding takes 6 ms of a core per second of speech; two threads keep up with hundreds of boards on two cores.
-ENCODER_THREADS = 2
 # A hello sound is a greeting, not a song: 60 s are 2 MB per connection that is on its way.
 HELLO_LIMIT_BYTES = 60 * 32_000
 
@@ -108,7 +107,7 @@ async def mcp_tools(settings: Settings) -> AsyncIterator[McpTools | None]:
 @asynccontextmanager
 async def services(settings: Settings, built: Providers, tools: ToolSource | None = None) -> AsyncIterator[Services]:
     """What sessions share, from started or starting providers."""
-    with ThreadPoolExecutor(ENCODER_THREADS, thread_name_prefix="encoder") as encoder:
+    with ThreadPoolExecutor(LANES, thread_name_prefix="encoder") as encoder:
         yield Services(
             vad=built.vad,
             asr=built.asr,

@@ -21,6 +21,8 @@ from echokit_py.log import sanitize
 SECONDS_MAX = 600
 # The longest signature is 12 bytes long (RIFF…WAVE, ….ftyp).
 _SIGNATURE = 16
+# What takes 0.3 ms: plain samples are only resampled; but 4 KiB of MP3 take 1.6 ms, and 16 KiB of Opus 15 ms.
+QUICK_PLAIN, QUICK_CODED = 8192, 1024
 # How much of an error text is awaited before it is quoted.
 _QUOTE = 300
 _PRINTABLE = frozenset(string.printable.encode())
@@ -41,6 +43,13 @@ class StreamDecoder:
         self._skip = 0  # bytes of an ID3 tag still to come
         self._tagged = False
         self._bytes_out = 0
+
+    def quick(self, data: bytes) -> bool:
+        """Whether `feed(data)`, or with b"" `flush`, takes so little that a thread isn't worth its way."""
+        plain = self._raw_rate is not None or (self._start or data)[:4] == b"RIFF"
+        if self._source is not None:
+            plain = isinstance(self._source, _WavSource | _RawSource)
+        return len(data) <= (QUICK_PLAIN if plain else QUICK_CODED) and (plain or bool(data))
 
     def feed(self, data: bytes) -> bytes:
         """Take the next bytes, return the audio that is ready (s16le, mono, 16 kHz), often none at first.

@@ -5,12 +5,11 @@ Sizes follow the protocol README: Opus packets of exactly 120 ms, PCM of at most
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from echokit_py.audio.opus import FRAME_BYTES, OpusEncoder
 from echokit_py.audio.pcm import BYTES_PER_SECOND, BlockAligner, seconds
-from echokit_py.audio.vowels import vowel as vowel_of
+from echokit_py.audio.vowels import vowels
 
 PCM_MAX = BYTES_PER_SECOND
 
@@ -56,41 +55,44 @@ class Framer:
         """Take audio of any length, odd ones too (s16le, mono, 16 kHz); return the frames that are full."""
         self._held += self._blocks.feed(pcm)
         if self._encoder is not None:
-            return self._cut(FRAME_BYTES, self._opus_frame)
+            return self._cut(FRAME_BYTES)
         if self._vowel:
-            return self._cut(FRAME_BYTES, self._pcm_frame)
-        return [*self._cut(PCM_MAX, self._pcm_frame), *self._rest()]
+            return self._cut(FRAME_BYTES)
+        return [*self._cut(PCM_MAX), *self._rest()]
 
-    def flush(self) -> list[Frame]:
-        """End the sentence (EndAudio): the tail, padded with silence to 120 ms for Opus, as it is for PCM.
+    def end(self, pcm: bytes = b"") -> list[Frame]:
+        """End the sentence (EndAudio) with its last audio: what is full, and the tail, padded with silence to 120 ms
+        for Opus, as it is for PCM. An odd last byte is half a sample and is dropped.
 
-        An odd last byte is half a sample and is dropped.
+        The encoder is fresh for the next sentence already: that takes time which is spent here, not at its start.
         """
+        frames = [*self.feed(pcm), *self._tail()]
+        self.start()
+        return frames
+
+    def _tail(self) -> list[Frame]:
         self._blocks.clear()
         if self._encoder is None:
             return self._rest()
         if not self._held:
             return []
         self._held += bytes(FRAME_BYTES - len(self._held))
-        return self._cut(FRAME_BYTES, self._opus_frame)
+        return self._cut(FRAME_BYTES)
 
-    def _cut(self, size: int, make: Callable[[bytes], Frame]) -> list[Frame]:
-        whole = len(self._held) - len(self._held) % size
-        frames = [make(bytes(self._held[at : at + size])) for at in range(0, whole, size)]
-        del self._held[:whole]
-        return frames
+    def _cut(self, size: int) -> list[Frame]:
+        whole = bytes(self._held[: len(self._held) - len(self._held) % size])
+        del self._held[: len(whole)]
+        return self._framed(whole, [whole[at : at + size] for at in range(0, len(whole), size)])
 
     def _rest(self) -> list[Frame]:
-        if not self._held:
-            return []
-        frame = self._pcm_frame(bytes(self._held))
+        rest = bytes(self._held)
         self._held.clear()
-        return [frame]
+        return self._framed(rest, [rest] if rest else [])
 
-    def _pcm_frame(self, pcm: bytes) -> Frame:
-        return Frame(pcm, vowel_of(pcm) if self._vowel else 0, seconds(pcm))
-
-    def _opus_frame(self, pcm: bytes) -> Frame:
-        assert self._encoder is not None  # only `feed` and `flush` of an Opus framer come here
-        self._fresh = False
-        return Frame(self._encoder.encode(pcm), vowel_of(pcm) if self._vowel else 0, seconds(pcm))
+    def _framed(self, whole: bytes, pieces: list[bytes]) -> list[Frame]:
+        shapes = vowels(pieces) if self._vowel else [0] * len(pieces)
+        data = pieces
+        if self._encoder is not None and pieces:
+            self._fresh = False
+            data = self._encoder.packets(whole)
+        return [Frame(*parts) for parts in zip(data, shapes, map(seconds, pieces), strict=True)]

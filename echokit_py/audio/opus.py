@@ -15,15 +15,14 @@ FRAME_BYTES = FRAME_SAMPLES * BYTES_PER_SAMPLE
 # What the reference server's buffer holds, and so the most a board has ever been sent.
 PACKET_MAX = 1280
 
-# Measured on the recordings of speech this project is tested with, as segmental SNR against the original (dB) and
-# processor time a packet (relative to complexity 0; 0.4 … 0.8 ms, the bit rate does not matter):
-#   complexity  0: ×1   2: ×1.5   5: ×2.2   10: ×3
-#   24 kbit/s   7.3     7.7       7.9       8.1
-#   32 kbit/s   7.8     8.2       8.3
-# Bits are cheaper than time: Wi-Fi does not notice 8 kbit/s, the server's cores do notice the rest of the table.
-# Full-scale noise gives packets of 480 bytes at most.
-_BIT_RATE = 32_000
-_COMPLEXITY = 2
+# Measured on the recordings of speech this project is tested with: processor time a packet, segmental SNR against the
+# original and distance of the spectra (both in dB):
+#   complexity  0, 32 kbit/s: ×1    7.7  2.8      40 kbit/s: ×1.1   8.0  2.4      48 kbit/s: ×1.1   8.1  2.1
+#   complexity  2, 32 kbit/s: ×2    7.9  2.8      40 kbit/s: ×1.8   8.1  2.4      48 kbit/s: ×1.6   8.2  2.1
+# Bits are cheaper than time: of 5 kB/s Wi-Fi takes no notice (the microphone sends 32), the server's cores do of twice
+# the time. Full-scale noise gives packets of 600 bytes at most.
+_BIT_RATE = 40_000
+_COMPLEXITY = 0
 
 # libavcodec hands Opus out at 48 kHz, whatever went in.
 _DECODED_RATE = 48_000
@@ -49,12 +48,23 @@ class OpusEncoder:
         """
         if len(pcm) != FRAME_BYTES:
             raise ValueError(f"an Opus frame takes {FRAME_BYTES} bytes of PCM, not {len(pcm)}")
-        frame = av.AudioFrame(format="s16", layout="mono", samples=FRAME_SAMPLES)
+        return self.packets(pcm)[0]
+
+    def packets(self, pcm: bytes) -> list[bytes]:
+        """Encode any number of frames, at once: the same packets, for less than as many calls of `encode` take.
+
+        Raises:
+            ValueError: there is less or more than whole frames.
+        """
+        if len(pcm) % FRAME_BYTES:
+            raise ValueError(f"Opus frames take {FRAME_BYTES} bytes of PCM each; {len(pcm)} are no whole ones")
+        if not pcm:
+            return []
+        frame = av.AudioFrame(format="s16", layout="mono", samples=len(pcm) // BYTES_PER_SAMPLE)
         frame.sample_rate = SAMPLE_RATE
         frame.planes[0].update(pcm)
-        # libopus keeps no frame back: one goes in, one packet comes out (`test_opus` counts them).
-        (packet,) = self._codec.encode(frame)
-        return bytes(packet)
+        # libopus keeps no frame back: what goes in comes out (`test_opus` counts the packets).
+        return [bytes(packet) for packet in self._codec.encode(frame)]
 
     def reset(self) -> None:
         """Start afresh, as the board's decoder does at StartAudio. Costs 0.1 ms."""

@@ -17,7 +17,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from echokit_py.log import sanitize
 from echokit_py.server.origins import Origins
 from echokit_py.session.devices import Devices, TooManySessions
-from echokit_py.session.outbox import Outbox, OutboxClosed
+from echokit_py.session.outbox import Entry, Outbox, OutboxClosed
 from echokit_py.session.session import Session
 from echokit_py.session.tasks import stop
 from firmware_protocol.codec import decode_command, encode_event
@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 # A board stops reading while it plays, tens of seconds at most. One that takes not a byte for this long is gone.
 SEND_STALL_S = 120.0
+# Events that go out in a row under one such limit: about 1 ms of the event loop, and less than 1 s of audio.
+EVENTS_AT_ONCE = 4
 # How long a handshake waits for the models at start-up; a board's own retries are over in a second.
 READY_LIMIT_S = 15.0
 # A peer that doesn't answer our Close within this time is cut off.
@@ -154,15 +156,23 @@ class _Connection:
             while True:
                 entry = await outbox.get()
                 async with asyncio.timeout(SEND_STALL_S):
-                    await self.ws.send_bytes(encode_event(entry.event))
-                if entry.on_sent is not None:
-                    entry.on_sent()
+                    await self._send(entry)
+                    for _ in range(EVENTS_AT_ONCE - 1):
+                        if outbox.pending:
+                            await self._send(await outbox.get())
+                if outbox.pending:
+                    await asyncio.sleep(0)
         except OutboxClosed:
             pass
         except TimeoutError:
             log.warning("%s: has taken no data for %g s; disconnected", self.device, SEND_STALL_S)
         except (ConnectionError, RuntimeError) as error:  # aiohttp raises RuntimeError for a socket that is closing
             log.info("%s: the connection broke: %s", self.device, sanitize(error))
+
+    async def _send(self, entry: Entry) -> None:
+        await self.ws.send_bytes(encode_event(entry.event))
+        if entry.on_sent is not None:
+            entry.on_sent()
 
     async def close(self, code: WSCloseCode = WSCloseCode.OK) -> None:
         """Close the connection; one whose peer takes no more data is cut off."""

@@ -20,7 +20,7 @@ from echokit_py.session.watchdog import watched
 
 log = logging.getLogger(__name__)
 
-# Audio is framed two Opus packets at a time, the first alone: so it is out while the rest of a sentence is encoded.
+# Audio waits in such pieces, two Opus packets long; a clip's first is one, so that it is out before the rest is made.
 PIECE_BYTES = 2 * FRAME_BYTES
 # Audio of a clip that waits for its turn: 15 s, 500 kB, then synthesis waits.
 PIECES_AHEAD = 64
@@ -46,6 +46,7 @@ class Clip:
         slow: the voice was hardly faster than the listener.
         made_s: seconds of audio so far.
         error: why the audio ends early.
+        over: all audio was taken.
     """
 
     text: str
@@ -55,6 +56,17 @@ class Clip:
     slow: bool = False
     made_s: float = 0.0
     error: BackendError | None = None
+    over: bool = False
+
+    async def take(self, most: int) -> bytes:
+        """The next audio, once there is some: whole pieces until they are `most` bytes, or no more is there yet. b""
+        when it had ended."""
+        taken = bytearray()
+        while len(taken) < most and not self.over and not (taken and self.audio.empty()):
+            piece = await self.audio.get()
+            self.over = piece is None
+            taken += piece or b""
+        return bytes(taken)
 
     async def fill(self, pcm: bytes) -> None:
         """Take audio that was made beforehand (s16le, mono, 16 kHz)."""

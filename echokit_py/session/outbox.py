@@ -56,9 +56,13 @@ class Outbox:
         """Events waiting."""
         return len(self._entries)
 
+    def has_room(self, seconds: float) -> bool:
+        """Whether audio of `seconds` finds room, or the outbox is closed."""
+        return self.closed or self._audio_s <= 0 or self._audio_s + seconds <= self._audio_limit_s
+
     async def room(self, seconds: float) -> None:
         """Wait until audio of `seconds` finds room. Returns at once when the outbox is closed."""
-        while not self.closed and self._audio_s > 0 and self._audio_s + seconds > self._audio_limit_s:
+        while not self.has_room(seconds):
             await self._change()
 
     def put(

@@ -28,6 +28,9 @@ from echokit_py.text.speech import SpeechFilter
 log = logging.getLogger(__name__)
 
 CLIPS_AHEAD = 2
+# A clip's first packet goes out alone, then each job of the encoder makes twice as many, up to these (5 to 10 ms of a
+# slow core): each way to its thread and back costs the event loop as much as two packets cost the thread.
+PACKETS_AT_ONCE = 8
 
 
 class Speaker:
@@ -115,16 +118,17 @@ class Speaker:
 
     async def _play(self, clip: Clip) -> bool:
         """Queue a clip as its audio comes; return whether there was any."""
-        pcm = await clip.audio.get()
-        if pcm is None:
+        pcm = await clip.take(FRAME_BYTES)
+        if not pcm:
             return False
         await self._show_missed()
         self._framer.start()
-        begun = False
-        while pcm is not None:
-            begun = await self._queue(await self._feed(pcm, first=not begun), clip, begun)
-            pcm = await clip.audio.get()
-        begun = await self._queue(await self._frames(self._framer.flush), clip, begun)
+        begun = await self._queue(await self._first(pcm, clip.over), clip, begun=False)
+        packets = 1
+        while not clip.over:
+            packets = min(2 * packets, PACKETS_AT_ONCE)
+            pcm = await clip.take(packets * FRAME_BYTES)
+            begun = await self._queue(await self._frames(pcm, clip.over), clip, begun)
         if begun:
             self._turn.end_audio()
             self._turn.show_waiting()
@@ -141,12 +145,15 @@ class Speaker:
             self._plays_until = max(self._plays_until, time.monotonic()) + frame.seconds
         return begun
 
-    async def _feed(self, pcm: bytes, first: bool) -> list[Frame]:
-        if first and len(pcm) <= FRAME_BYTES and shared(self._services.encoder).quick:
-            return self._framer.feed(pcm)
-        return await self._frames(self._framer.feed, pcm)
+    async def _first(self, pcm: bytes, last: bool) -> list[Frame]:
+        if len(pcm) <= FRAME_BYTES and shared(self._services.encoder).quick:
+            return self._work(last)(pcm)
+        return await self._frames(pcm, last)
 
-    async def _frames(self, make: Callable[..., list[Frame]], *pcm: bytes) -> list[Frame]:
+    async def _frames(self, pcm: bytes, last: bool) -> list[Frame]:
         # Opus and the mouth's shape take 1 to 2 ms a packet: too long for the event loop.
         encoder = self._services.encoder
-        return await shared(encoder).run(encoder, self._plays_until, make, *pcm)
+        return await shared(encoder).run(encoder, self._plays_until, self._work(last), pcm)
+
+    def _work(self, last: bool) -> Callable[[bytes], list[Frame]]:
+        return self._framer.end if last else self._framer.feed

@@ -63,8 +63,9 @@ class Turn:
 
     async def send_audio(self, frame: Frame) -> None:
         """Queue a frame as soon as there is room; the wait doesn't count against the turn's deadline."""
-        async with self._off_the_clock():
-            await self.outbox.room(frame.seconds)
+        if not self.outbox.has_room(frame.seconds):
+            async with self._off_the_clock():
+                await self.outbox.room(frame.seconds)
         if self.over:
             raise asyncio.CancelledError
         event = AudioChunkWithVowel(frame.data, frame.vowel) if self.link.vowel else AudioChunk(frame.data)

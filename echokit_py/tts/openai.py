@@ -24,8 +24,6 @@ MAX_SECONDS = 300
 # Five minutes of CD-like audio (48 kHz, stereo, 16 bit), whatever the decoder makes of it.
 MAX_BODY = 64 * 1024 * 1024
 MAX_ERROR_BODY = 64 * 1024
-# 4 KiB of MP3 take 1.6 ms to decode, and 16 KiB of Opus 15 ms: only the smallest pieces are worth no thread (0.1 ms).
-INLINE_BYTES = 1024
 RAW_RATE = 24_000  # OpenAI's `pcm` format: "24kHz (16-bit signed, low-endian)", without a header
 
 
@@ -92,13 +90,13 @@ async def _decode(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, Non
     received = spoken = 0
     async for data in response.content.iter_any():
         received += len(data)
-        pcm = await asyncio.to_thread(decoder.feed, data) if len(data) > INLINE_BYTES else decoder.feed(data)
+        pcm = decoder.feed(data) if decoder.quick(data) else await asyncio.to_thread(decoder.feed, data)
         spoken += len(pcm)
         if received > MAX_BODY or spoken > MAX_SECONDS * BYTES_PER_SECOND:
             raise _bad_answer(f"the speech for one sentence does not end: more than {MAX_SECONDS} s, or 64 MiB")
         if pcm:
             yield pcm
-    if pcm := await asyncio.to_thread(decoder.flush):
+    if pcm := decoder.flush() if decoder.quick(b"") else await asyncio.to_thread(decoder.flush):
         yield pcm
 
 

@@ -15,7 +15,7 @@ from echokit_py.log import sanitize
 from echokit_py.models.store import ModelStore
 from echokit_py.vad.base import FRAME_SAMPLES, FRAME_SECONDS
 from echokit_py.vad.batching import Batcher, failed
-from echokit_py.vad.silero_model import CONTEXT_SAMPLES, STATE_SIZE, Floats, Heard, Piece, SileroModel
+from echokit_py.vad.silero_model import CONTEXT_SAMPLES, STATE_SIZE, Floats, Heard, Piece, Samples, SileroModel
 
 MODEL = "silero-vad"
 
@@ -74,7 +74,7 @@ class SileroStream:
     def __init__(self, batcher: Batcher) -> None:
         self._batcher = batcher
         self._aligner = BlockAligner(FRAME_SAMPLES * BYTES_PER_SAMPLE)
-        self._context: Floats = np.zeros(CONTEXT_SAMPLES, np.float32)
+        self._context: Samples = np.zeros(CONTEXT_SAMPLES, np.int16)
         self._state: Floats = np.zeros((2, STATE_SIZE), np.float32)
 
     @property
@@ -87,10 +87,10 @@ class SileroStream:
 
         Raises BackendError.
         """
-        frames = np.frombuffer(self._aligner.feed(pcm), "<i2").astype(np.float32) / 32_768
+        frames = np.frombuffer(self._aligner.feed(pcm), "<i2")
         probabilities: list[float] = []
         for start in range(0, len(frames), FRAMES_PER_HOP * FRAME_SAMPLES):
-            samples: Floats = np.concatenate((self._context, frames[start : start + FRAMES_PER_HOP * FRAME_SAMPLES]))
+            samples: Samples = np.concatenate((self._context, frames[start : start + FRAMES_PER_HOP * FRAME_SAMPLES]))
             heard = await self._batcher.hear(self, Piece(samples, self._state))
             self._context, self._state = samples[-CONTEXT_SAMPLES:].copy(), heard.state
             probabilities += heard.probabilities

@@ -24,6 +24,7 @@ from echokit_py.vad.base import FRAME_SAMPLES
 from echokit_py.vad.onnx_graph import Node, add_outputs, encode_model
 
 Floats = NDArray[np.float32]
+Samples = NDArray[np.int16]
 
 # What a frame is seen with: the samples before it, and those mirrored at its end (`OnnxWrapper` in silero-vad's
 # utils_vad.py; the padding of its STFT).
@@ -42,10 +43,10 @@ _WEIGHTS = [_BASIS, *(f"{layer}.{part}" for layer in [*_LAYERS, _LAST] for part 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Audio of one stream. `samples`: float32 in -1..1, the CONTEXT_SAMPLES before and then whole frames, one at least.
+    """Audio of one stream. `samples`: int16, the CONTEXT_SAMPLES before and then whole frames, one at least.
     `state`: float32, (2, STATE_SIZE), what the stream's last piece gave back; zeros at the beginning."""
 
-    samples: Floats
+    samples: Samples
     state: Floats
 
 
@@ -83,14 +84,14 @@ class SileroModel:
         ]
 
 
-def _frames(samples: Floats) -> Floats:
+def _frames(samples: Samples) -> Samples:
     """(frames, CONTEXT_SAMPLES + FRAME_SAMPLES): each frame with the samples before it."""
     return sliding_window_view(samples, CONTEXT_SAMPLES + FRAME_SAMPLES)[::FRAME_SAMPLES]
 
 
-def _windows(frames: list[Floats]) -> Floats:
-    """(4 x frames, 256): the windows of the spectrum, every 128 samples of a frame with its mirrored end."""
-    joined = np.concatenate(frames)
+def _windows(frames: list[Samples]) -> Floats:
+    """(4 x frames, 256): the windows of the spectrum, every 128 samples of a frame with its mirrored end; in -1..1."""
+    joined = np.concatenate(frames) * np.float32(1 / 32_768)
     padded = np.concatenate((joined, joined[:, -2 : -2 - MIRRORED_SAMPLES : -1]), axis=1)
     return sliding_window_view(padded, _WINDOW, axis=1)[:, ::_HOP].reshape(-1, _WINDOW)
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from echokit_py.audio import decode, frames
-from echokit_py.audio.decode import StreamDecoder
+from echokit_py.audio.decode import QUICK_CODED, QUICK_PLAIN, StreamDecoder
 from echokit_py.audio.pcm import BYTES_PER_SECOND, AudioError, seconds
 from echokit_py.audio.wav import write_wav
 
@@ -90,6 +90,22 @@ def test_wav_comes_out_as_it_comes_in(tone: Tone) -> None:
     data, decoder = write_wav(tone(16_000)), StreamDecoder()
     assert decoder.feed(data[:44]) == b""
     assert decoder.feed(data[44:1044]) == data[44:1044]
+
+
+def test_only_what_takes_no_time_is_decoded_without_a_thread(tone: Tone, encode: Encode) -> None:
+    wav, mp3 = write_wav(tone(16_000)), encode("mp3", "libmp3lame")
+    for decoder, data in ((StreamDecoder(), wav), (StreamDecoder(24_000), tone(24_000))):
+        for _ in ("before its kind is known", "after"):
+            assert decoder.quick(data[:QUICK_PLAIN])
+            assert not decoder.quick(data[: QUICK_PLAIN + 1])
+            decoder.feed(data[:100])
+        assert decoder.quick(b"")  # a resampler's rest
+    coded = StreamDecoder()
+    for _ in ("before its kind is known", "after"):
+        assert coded.quick(mp3[:QUICK_CODED])
+        assert not coded.quick(mp3[: QUICK_CODED + 1])
+        coded.feed(mp3[:100])
+    assert not coded.quick(b"")  # a decoder may hold the whole of a file back
 
 
 def test_bare_pcm_at_a_given_rate(tone: Tone, feed: Feed, measure: Measure) -> None:

@@ -16,7 +16,7 @@ Tone = Callable[..., bytes]
 def _run(framer: Framer, pcm: bytes, size: int) -> list[Frame]:
     framer.start()
     frames = [frame for at in range(0, len(pcm), size) for frame in framer.feed(pcm[at : at + size])]
-    return frames + framer.flush()
+    return frames + framer.end()
 
 
 def _noise(size: int) -> bytes:
@@ -39,7 +39,7 @@ def test_the_tail_is_kept_across_chunks_not_padded_in_the_middle() -> None:
     framer.start()
     assert framer.feed(_noise(FRAME_BYTES - 1)) == []
     assert len(framer.feed(_noise(2))) == 1
-    assert len(framer.flush()) == 0  # one odd byte is half a sample
+    assert len(framer.end()) == 0  # one odd byte is half a sample
 
 
 def test_each_sentence_starts_with_a_fresh_encoder(tone: Tone) -> None:
@@ -60,8 +60,8 @@ def test_a_flush_ends_the_sentence_once() -> None:
     framer = Framer(opus=True, vowel=False)
     framer.start()
     framer.feed(_noise(100))
-    assert len(framer.flush()) == 1
-    assert framer.flush() == []
+    assert len(framer.end()) == 1
+    assert framer.end() == []
 
 
 def test_pcm_goes_on_as_it_comes() -> None:
@@ -70,7 +70,7 @@ def test_pcm_goes_on_as_it_comes() -> None:
     pcm = _noise(2001)
     assert framer.feed(pcm[:1001]) == [Frame(pcm[:1000], 0, 1000 / 32_000)]
     assert framer.feed(pcm[1001:]) == [Frame(pcm[1000:2000], 0, 1000 / 32_000)]
-    assert framer.flush() == []
+    assert framer.end() == []
 
 
 def test_pcm_with_vowels_comes_in_mouth_sized_pieces() -> None:
@@ -84,7 +84,7 @@ def test_no_pcm_is_lost_and_no_piece_is_too_long(sizes: list[int], vowel: bool) 
     framer = Framer(opus=False, vowel=vowel)
     framer.start()
     pieces = [_noise(size) for size in sizes]
-    frames = [frame for piece in pieces for frame in framer.feed(piece)] + framer.flush()
+    frames = [frame for piece in pieces for frame in framer.feed(piece)] + framer.end()
     data = b"".join(pieces)
     assert b"".join(frame.data for frame in frames) == data[: len(data) & ~1]
     assert all(0 < len(frame.data) <= PCM_MAX and len(frame.data) % 2 == 0 for frame in frames)
@@ -95,11 +95,11 @@ def test_no_pcm_is_lost_and_no_piece_is_too_long(sizes: list[int], vowel: bool) 
 def test_the_vowel_is_that_of_the_frames_own_audio(opus: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
 
-    def spy(pcm: bytes) -> int:
-        seen.append(pcm)
-        return len(seen)
+    def spy(pieces: list[bytes]) -> list[int]:
+        seen.extend(pieces)
+        return list(range(len(seen) - len(pieces) + 1, len(seen) + 1))
 
-    monkeypatch.setattr("echokit_py.audio.framer.vowel_of", spy)
+    monkeypatch.setattr("echokit_py.audio.framer.vowels", spy)
     pcm = _noise(FRAME_BYTES + 1000)
     frames = _run(Framer(opus=opus, vowel=True), pcm, 777)
     assert [frame.vowel for frame in frames] == [1, 2]

@@ -50,9 +50,9 @@ def test_a_packet_may_go_on_in_the_next_page(packets: list[bytes]) -> None:
     expected = _run(b"".join(pages))
     long = packets[1]
     assert len(long) > 255
-    lace = bytes([len(long) - 255])
+    laces = b"\xff" * (len(long) // 255 - 1) + bytes([len(long) % 255])
     first = b"OggS" + struct.pack("<BBqIIIB", 0, 0, 0, 1, 0, 0, 1) + b"\xff" + long[:255]
-    second = b"OggS" + struct.pack("<BBqIIIB", 0, 1, 0, 1, 0, 0, 1) + lace + long[255:]
+    second = b"OggS" + struct.pack("<BBqIIIB", 0, 1, 0, 1, 0, 0, len(laces)) + laces + long[255:]
     pages[3:4] = [first, second]
     for size in (1, 100, 10**6):
         assert _run(b"".join(pages), size) == expected

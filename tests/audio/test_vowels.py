@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -9,8 +7,7 @@ from numpy.typing import NDArray
 from echokit_py.audio import vowels
 from echokit_py.audio.vowels import vowel
 from echokit_py.audio.wav import read_wav
-
-AUDIO = Path(__file__).parents[2].parent / "shared" / "audio"
+from tests.beside import AUDIO
 
 # F1 … F4 of vowels as Peterson & Barney measured them for men and women, and others between.
 MEN = {
@@ -96,3 +93,14 @@ def test_real_speech_moves_the_mouth() -> None:
         found = [vowel(pcm[at : at + 3840]) for at in range(0, len(pcm), 3840)]
         assert len(set(found)) >= 3, path.name
         assert found[0] == vowels.NONE, path.name  # silence at the beginning
+
+
+def test_all_at_once_they_are_the_same() -> None:
+    pieces = [_sing(formants, pitch) for formants in MEN.values() for pitch in (90, 150)]
+    pieces += [bytes(2048), np.random.default_rng(2).integers(-9000, 9000, 1920).astype("<i2").tobytes()]
+    one_by_one = [vowel(piece) for piece in pieces]
+    assert {vowels.A, vowels.E, vowels.I, vowels.O, vowels.U, vowels.NONE} == set(one_by_one)
+    assert vowels.vowels(pieces) == one_by_one
+    assert vowels.vowels([pieces[0], pieces[1][:1000], b""]) == [one_by_one[0], vowel(pieces[1][:1000]), vowels.NONE]
+    assert vowels.vowels([bytes(2048)] * 2) == [vowels.NONE] * 2
+    assert vowels.vowels([]) == []

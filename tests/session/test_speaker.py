@@ -13,7 +13,7 @@ from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.session.journal import Mark, TurnRecord
 from echokit_py.session.outbox import Outbox
 from echokit_py.session.piece import Piece
-from echokit_py.session.speaker import Speaker
+from echokit_py.session.speaker import PACKETS_AT_ONCE, Speaker
 from echokit_py.session.turn import Turn
 from firmware_protocol.events import AudioChunk, EndAudio, ServerEvent, StartAudio
 from firmware_protocol.link import LinkParameters
@@ -379,6 +379,16 @@ def test_audio_ahead_that_hangs_has_its_time_too() -> None:
     heard = hear(Voice(), Piece("One is here.", audio=ahead.audio()), "Two is here.")
     assert heard.sentences == [("One is here.", 0.5), ("Two is here.", 1.0)]
     assert ahead.closed
+
+
+def test_the_first_packet_comes_alone_and_the_rest_in_ever_larger_pieces() -> None:
+    sizes = [
+        len(event.data) for _, event in hear(Voice(one=[[speech(6)]]), SENTENCES[0]).events if hasattr(event, "data")
+    ]
+    packet = 3840
+    assert sizes[:4] == [packet, 2 * packet, 4 * packet, PACKETS_AT_ONCE * packet]
+    assert max(sizes) == PACKETS_AT_ONCE * packet
+    assert sum(sizes) == 6 * 32_000
 
 
 def test_everything_ends_with_a_cancelled_speaker() -> None:

@@ -21,7 +21,7 @@ BAD = 99.0
 
 
 def piece(mark: float, samples: int = 576) -> Piece:
-    return Piece(np.full(samples, mark, np.float32), STATE)
+    return Piece(np.full(samples, mark, np.int16), STATE)
 
 
 class Runs:

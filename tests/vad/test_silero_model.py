@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 from echokit_py.models.store import ModelStore
-from echokit_py.vad.silero_model import CONTEXT_SAMPLES, STATE_SIZE, Floats, Heard, Piece, SileroModel
+from echokit_py.vad.silero_model import CONTEXT_SAMPLES, STATE_SIZE, Floats, Heard, Piece, Samples, SileroModel
 from tests.fakes import spoken
 
 pytestmark = pytest.mark.models
@@ -32,28 +32,29 @@ def model(path: Path) -> SileroModel:
 
 
 @pytest.fixture(scope="module")
-def audio() -> Floats:
+def audio() -> Samples:
     """Speech where there are recordings, noise that comes and goes where there are none; the context before it."""
     if spoken.RECORDINGS:
-        samples = spoken.load("human_beckett.wav")[: 100 * FRAME].astype(np.float32) / 32_768
+        samples = spoken.load("human_beckett.wav")[: 100 * FRAME]
     else:
         chance = np.random.default_rng(3)
-        samples = (chance.normal(0, 0.2, 100 * FRAME) * np.sin(np.arange(100 * FRAME) / 5000)).astype(np.float32)
-    return np.concatenate((np.zeros(CONTEXT_SAMPLES, np.float32), samples))
+        samples = (chance.normal(0, 6_000, 100 * FRAME) * np.sin(np.arange(100 * FRAME) / 5000)).astype(np.int16)
+    return np.concatenate((np.zeros(CONTEXT_SAMPLES, np.int16), samples))
 
 
-def part(audio: Floats, first: int, count: int, state: Floats = NOTHING) -> Piece:
+def part(audio: Samples, first: int, count: int, state: Floats = NOTHING) -> Piece:
     """`count` frames from frame `first` on."""
     return Piece(audio[first * FRAME : (first + count) * FRAME + CONTEXT_SAMPLES], state)
 
 
 @pytest.fixture(scope="module")
-def reference(path: Path, audio: Floats) -> list[Heard]:
+def reference(path: Path, audio: Samples) -> list[Heard]:
     """What Silero's own graph says of each frame, one by one."""
     session: Any = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     state, heard = np.zeros((2, 1, STATE_SIZE), np.float32), []
     for frame in range(100):
-        inputs = {"input": part(audio, frame, 1).samples[np.newaxis], "state": state, "sr": np.array(16_000)}
+        samples = part(audio, frame, 1).samples.astype(np.float32) / 32_768
+        inputs = {"input": samples[np.newaxis], "state": state, "sr": np.array(16_000)}
         probability, state = session.run(None, inputs)
         heard.append(Heard([float(probability[0, 0])], state[:, 0]))
     return heard
@@ -63,14 +64,14 @@ def probabilities(heard: list[Heard]) -> list[float]:
     return [probability for piece in heard for probability in piece.probabilities]
 
 
-def test_all_frames_in_one_run(model: SileroModel, audio: Floats, reference: list[Heard]) -> None:
+def test_all_frames_in_one_run(model: SileroModel, audio: Samples, reference: list[Heard]) -> None:
     (heard,) = model.run([part(audio, 0, 100)])
     assert max(heard.probabilities) > 0.5 or not spoken.RECORDINGS
     assert heard.probabilities == pytest.approx(probabilities(reference), abs=1e-4)
     assert heard.state == pytest.approx(reference[-1].state, abs=1e-3)
 
 
-def test_frame_by_frame(model: SileroModel, audio: Floats, reference: list[Heard]) -> None:
+def test_frame_by_frame(model: SileroModel, audio: Samples, reference: list[Heard]) -> None:
     heard, state = [], NOTHING
     for frame in range(100):
         heard += model.run([part(audio, frame, 1, state)])
@@ -78,7 +79,7 @@ def test_frame_by_frame(model: SileroModel, audio: Floats, reference: list[Heard
     assert probabilities(heard) == pytest.approx(probabilities(reference), abs=1e-4)
 
 
-def test_streams_of_different_lengths_and_states(model: SileroModel, audio: Floats, reference: list[Heard]) -> None:
+def test_streams_of_different_lengths_and_states(model: SileroModel, audio: Samples, reference: list[Heard]) -> None:
     spans = [(0, 16), (40, 1), (10, 32), (99, 1), (3, 7)]
     states = [NOTHING if first == 0 else reference[first - 1].state for first, _ in spans]
     pieces = [part(audio, first, count, state) for (first, count), state in zip(spans, states, strict=True)]
@@ -88,7 +89,7 @@ def test_streams_of_different_lengths_and_states(model: SileroModel, audio: Floa
         assert heard.state == pytest.approx(reference[first + count - 1].state, abs=1e-3)
 
 
-def test_many_streams_at_once(model: SileroModel, audio: Floats, reference: list[Heard]) -> None:
+def test_many_streams_at_once(model: SileroModel, audio: Samples, reference: list[Heard]) -> None:
     heard = model.run([part(audio, 0, 3)] * 100)
     expected = probabilities(reference[:3])
     assert all(each.probabilities == pytest.approx(expected, abs=1e-4) for each in heard)
