@@ -17,6 +17,7 @@ from echokit_py.asr.base import Asr
 from echokit_py.audio.pcm import AudioError
 from echokit_py.audio.resample import to_mono_16k
 from echokit_py.audio.wav import read_wav
+from echokit_py.config.language import spoken_language
 from echokit_py.config.settings import Settings
 from echokit_py.errors import ModelError, Stage
 from echokit_py.http import HttpClient
@@ -115,6 +116,7 @@ async def services(settings: Settings, built: Providers, tools: ToolSource | Non
             tts=built.tts,
             vad_settings=settings.asr.vad,
             timeouts=settings.timeouts,
+            language=spoken_language(settings.asr),
             encoder=encoder,
             tools=tools or NoTools(),
             tool_rounds=settings.llm.tool_rounds,

@@ -98,3 +98,4 @@ async def test_what_is_said_of_failures_is_in_the_language_of_the_configuration(
         assert {name: one.text for name, one in shared.apologies.items()} == {
             name: wording.text for name, wording in WORDINGS["de"].items()
         }
+        assert shared.language == "de"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -49,6 +50,10 @@ class LocalWhisper:
         self._model: Any = None
         self._language: str | None = None
         self._waiting = 0
+        self._abandoned: set[asyncio.Future[Any]] = set()
+        # A guess at an utterance that goes on is soon replaced by the next: that one had better wait, since while it
+        # waits it can still be called off for nothing, than take the last worker and be abandoned as well.
+        self._most_abandoned = max(1, settings.num_workers // 2)
         self._executor = ThreadPoolExecutor(settings.num_workers, thread_name_prefix="asr")
 
     async def start(self) -> None:
@@ -69,14 +74,19 @@ class LocalWhisper:
         probability < -1) give no text; nothing else is dropped. Of several windows the most speech-like gives
         `no_speech_prob`, the surest `avg_logprob`, the most repetitive one `compression_ratio`.
 
-        A cancelled request doesn't run when it has not begun. Raises BackendError.
+        A cancelled request doesn't run when it has not begun; one that runs is abandoned: it ends with the window that
+        it is at, since CTranslate2 can't be interrupted inside one. Raises BackendError.
         """
         if self._waiting >= MAX_WAITING:
             raise BackendError(Stage.ASR, ErrorKind.RATE_LIMIT, f"{MAX_WAITING} utterances wait for recognition")
         self._waiting += 1
+        unwanted = threading.Event()
         try:
-            return await self._run(self._transcribe, pcm)
+            while len(self._abandoned) >= self._most_abandoned:
+                await asyncio.wait(self._abandoned, return_when=asyncio.FIRST_COMPLETED)
+            return await self._run(self._transcribe, pcm, unwanted)
         finally:
+            unwanted.set()
             self._waiting -= 1
 
     async def probe(self) -> str:
@@ -92,12 +102,30 @@ class LocalWhisper:
 
     async def _run(self, work: Callable[..., Result], *arguments: Any) -> Result:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, work, *arguments)
+            running = self._executor.submit(work, *arguments)
+            result = asyncio.wrap_future(running)
+            try:
+                return await asyncio.shield(result)
+            except asyncio.CancelledError:
+                if not running.cancel():
+                    self._abandon(result)
+                raise
         except ModelError:
             raise
         except Exception as error:  # CTranslate2 and tokenizers raise all sorts: RuntimeError, ValueError, Exception
             message = f"Whisper {self._settings.model} failed: {sanitize(error)}"
             raise BackendError(Stage.ASR, ErrorKind.INTERNAL, message) from error
+
+    def _abandon(self, result: asyncio.Future[Any]) -> None:
+        """Note what still runs though nobody waits for it."""
+
+        def ended(result: asyncio.Future[Any]) -> None:
+            self._abandoned.discard(result)
+            if not result.cancelled():
+                result.exception()  # else asyncio reports that nobody saw it
+
+        self._abandoned.add(result)
+        result.add_done_callback(ended)
 
     def _load(self, path: Path) -> None:
         try:
@@ -116,7 +144,7 @@ class LocalWhisper:
         )
         self._language = choose_language(settings.lang, self._model.supported_languages)
 
-    def _transcribe(self, pcm: bytes) -> Transcript:
+    def _transcribe(self, pcm: bytes, unwanted: threading.Event) -> Transcript:
         samples = np.frombuffer(pcm[: len(pcm) // BYTES_PER_SAMPLE * BYTES_PER_SAMPLE], "<i2")
         seconds = len(samples) / SAMPLE_RATE
         found, info = self._model.transcribe(
@@ -133,7 +161,9 @@ class LocalWhisper:
             vad_filter=False,
             max_new_tokens=round((seconds + 1) * TOKENS_PER_SECOND) if seconds < LONG_S else None,
         )
-        segments = list(found)
+        segments = []  # they are recognised one after the other, while they are asked for
+        while not unwanted.is_set() and (segment := next(found, None)) is not None:
+            segments.append(segment)
         return Transcript(
             text=" ".join(segment.text.strip() for segment in segments).strip(),
             language=info.language,

@@ -23,7 +23,7 @@ def parse_address(text: str) -> tuple[str, int]:
     if not colon:
         missing = "host" if port.isdecimal() else "port"
         raise ValueError(f'the {missing} is missing: write HOST:PORT, e.g. "0.0.0.0:8080"')
-    if not (port.isascii() and port.isdecimal() and int(port) <= 65_535):
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65_535):
         raise ValueError('the port, after the last ":", must be a number from 0 to 65535')
     return _host(host), int(port)
 

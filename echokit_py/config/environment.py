@@ -69,11 +69,22 @@ class _Expander:
             self.mistakes.setdefault(
                 path, f"the environment variable {name} is not set; set it (export {name}=…) and start again"
             )
+        elif not _is_text(self.environ[name]):
+            self.mistakes.setdefault(path, f"what the environment variable {name} holds isn't UTF-8; set it again")
         else:
             if not self.environ[name]:
                 self.empty[path] = name
             return self.environ[name]
         return match[0]
+
+
+def _is_text(value: str) -> bool:
+    """Whether it could be decoded: bytes that aren't UTF-8 come as lone surrogates, which nothing can send on."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def expand(document: dict[str, Any], environ: Mapping[str, str]) -> Expansion:

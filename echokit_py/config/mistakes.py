@@ -113,7 +113,9 @@ def sentence(error: ErrorDetails, model: type[BaseModel], table: str, *, show: b
         show: whether the value may be quoted (not when it came from the environment).
     """
     key = str(error["loc"][-1])
-    found = describe(error["input"], key, show=show)
+    # Of what goes to a program or a server as it is nothing is shown, whatever its name.
+    private = next((part for part in error["loc"] if part in PRIVATE), key)
+    found = describe(error["input"], str(private), show=show)
     match error["type"]:
         case "missing":
             example = _EXAMPLES.get((table, key))

@@ -18,9 +18,9 @@ def find_file(name: str, folder: Path) -> Path | None:
     `~` is the home folder. A relative name is looked for in `folder` (the configuration's), then in the working
     directory.
     """
-    path = Path(name).expanduser()
+    path = _at_home(name)
     candidates = (folder / path, path)  # an absolute path replaces the folder
-    return next((candidate.absolute() for candidate in candidates if candidate.exists()), None)
+    return next((candidate.absolute() for candidate in candidates if _exists(candidate)), None)
 
 
 def resolve_paths(settings: Settings, folder: Path) -> Settings:
@@ -30,7 +30,7 @@ def resolve_paths(settings: Settings, folder: Path) -> Settings:
     becomes None.
     """
     hello = find_file(settings.hello_wav, folder) if settings.hello_wav else None
-    models_dir = str((folder / Path(settings.models_dir).expanduser()).absolute()) if settings.models_dir else None
+    models_dir = str((folder / _at_home(settings.models_dir)).absolute()) if settings.models_dir else None
     return settings.model_copy(
         update={
             "hello_wav": str(hello) if hello else None,
@@ -42,6 +42,20 @@ def resolve_paths(settings: Settings, folder: Path) -> Settings:
             "llm": _resolved(settings.llm, "model", folder) if isinstance(settings.llm, LlamaCppLlm) else settings.llm,
         }
     )
+
+
+def _at_home(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # "~somebody", whom this machine doesn't know
+        return Path(name)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a folder that this user may not look into, a name that is too long
+        return False
 
 
 def _resolved(section: Section, key: str, folder: Path) -> Section:

@@ -35,19 +35,29 @@ class _Span:
 _ALONE = _Span(Kind.NOISE, "")
 
 # Formats in which models write reasoning and calls when their server doesn't parse them. Sources: the chat templates
-# of the models named.
+# of the models named. Not here is what an answer may be made of: <answer>, <output>, <summary>, <analysis>, <plan>.
 _OPENINGS: dict[str, _Span] = {
     "<think>": _Span(Kind.REASONING, "</think>"),  # DeepSeek, Qwen, GLM
     "<thinking>": _Span(Kind.REASONING, "</thinking>"),
     "<thought>": _Span(Kind.REASONING, "</thought>"),
     "[THINK]": _Span(Kind.REASONING, "[/THINK]"),  # Mistral
+    "◁think▷": _Span(Kind.REASONING, "◁/think▷"),  # Kimi-VL, Kimi-Dev
+    "<seed:think>": _Span(Kind.REASONING, "</seed:think>"),  # Seed-OSS
+    "<|START_THINKING|>": _Span(Kind.REASONING, "<|END_THINKING|>"),  # Cohere Command A
+    "<reasoning>": _Span(Kind.REASONING, "</reasoning>"),  # models tuned at home by the usual recipe for GRPO
+    "<reflection>": _Span(Kind.REASONING, "</reflection>"),  # Reflection 70B
+    "<scratchpad>": _Span(Kind.REASONING, "</scratchpad>"),  # what vendors advise to ask models for in prompts
     "</think>": _Span(Kind.WAS_REASONING, ""),
+    "◁/think▷": _Span(Kind.WAS_REASONING, ""),
+    "</seed:think>": _Span(Kind.WAS_REASONING, ""),
     "<tool_call>": _Span(Kind.CALL, "</tool_call>"),  # Hermes, Qwen, GLM
     "<tool_calls>": _Span(Kind.CALL, "</tool_calls>"),
     "<function_call>": _Span(Kind.CALL, "</function_call>"),
     "<function_calls>": _Span(Kind.CALL, "</function_calls>"),
     "<function=": _Span(Kind.CALL, "</function>"),  # Llama 3.1, Qwen3-Coder
     "<invoke ": _Span(Kind.CALL, "</invoke>"),
+    "<seed:tool_call>": _Span(Kind.CALL, "</seed:tool_call>"),  # Seed-OSS
+    "<|START_ACTION|>": _Span(Kind.CALL, "<|END_ACTION|>"),  # Cohere Command A
     "<minimax:tool_call>": _Span(Kind.CALL, "</minimax:tool_call>"),
     "<|tool_calls_section_begin|>": _Span(Kind.CALL, "<|tool_calls_section_end|>"),  # Kimi K2
     "<|tool_call_begin|>": _Span(Kind.CALL, "<|tool_call_end|>"),
@@ -67,6 +77,8 @@ _OPENINGS: dict[str, _Span] = {
     "<|im_end|>": _ALONE,
     "<|eot_id|>": _ALONE,
     "<|eom_id|>": _ALONE,
+    "<|START_RESPONSE|>": _ALONE,
+    "<|END_RESPONSE|>": _ALONE,
 }
 _OPENING = re.compile("|".join(re.escape(marker) for marker in sorted(_OPENINGS, key=len, reverse=True)))
 _FIRST_CHARACTERS = frozenset(marker[0] for marker in _OPENINGS)

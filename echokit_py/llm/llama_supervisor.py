@@ -106,7 +106,7 @@ class LlamaServer:
         request = {**asdict(options), "parent": os.getpid(), "verbose": log.isEnabledFor(logging.DEBUG)}
         try:
             self._url = await self._greet(process, json.dumps(request).encode() + b"\n")
-        except BaseException:
+        except BaseException:  # also a cancellation; raised again once no process is left
             await self._stop()
             raise
 

@@ -227,8 +227,12 @@ def _is_path(name: str) -> bool:
 
 
 def _own_path(text: str) -> Path:
-    path = Path(text).expanduser().absolute()
-    if not path.exists():
+    try:
+        path = Path(text).expanduser().absolute()
+        found = path.exists()
+    except (OSError, RuntimeError) as error:  # a name that is too long, a home of nobody
+        raise ModelError(f"{text} is not the path of a model: {error}") from None
+    if not found:
         raise ModelError(f"there is no file {path}: give the path of a model, or a name that `echokit-py models` lists")
     return path
 

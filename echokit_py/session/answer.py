@@ -9,9 +9,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from echokit_py.errors import Stage
 from echokit_py.llm.history import History
 from echokit_py.llm.ladder import Ladder
 from echokit_py.session.apologies import Apology
+from echokit_py.session.boundary import Waiting
 from echokit_py.session.dialogue import Dialogue
 from echokit_py.session.hearing import recognise
 from echokit_py.session.listening import Utterance
@@ -56,14 +58,15 @@ async def _known(turn: Turn) -> str | None:
 
 
 async def answer(
-    turn: Turn, history: History, ladder: Ladder, services: Services, on_audio: Callable[[], None]
+    turn: Turn, history: History, ladder: Ladder, services: Services, waiting: Waiting, on_audio: Callable[[], None]
 ) -> None:
     """Answer the history's current question by voice. Raises BackendError after what could be said is queued."""
     pieces: asyncio.Queue[Piece | None] = asyncio.Queue(PIECES_AHEAD)
 
     async def ask() -> None:
         async with ending(pieces):
-            await Dialogue(turn, history, ladder, services).run(pieces)
+            await Dialogue(turn, history, ladder, services, waiting).run(pieces)
+            waiting.stage = Stage.TTS
 
     async with alongside(ask(), "thinking") as thinking:
         await Speaker(turn, services, on_audio).run(pieces)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -16,7 +17,8 @@ from typing import Any, cast
 from echokit_py.audio.pcm import BYTES_PER_SECOND
 from echokit_py.audio.resample import to_mono_16k
 from echokit_py.audio.wav import read_wav
-from echokit_py.config.settings import AsrSettings, PiperTts, Settings, TtsSettings
+from echokit_py.config.language import language_code, spoken_language
+from echokit_py.config.settings import PiperTts, Settings, TtsSettings
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.session.apology_texts import WORDINGS
 from echokit_py.tts.base import Tts
@@ -35,6 +37,8 @@ SENTENCES = {name: wording.text for name, wording in WORDINGS["en"].items()}
 # What the display shows meanwhile (an `Action` event).
 STATUS = {name: wording.status for name, wording in WORDINGS["en"].items()}
 
+_CAUSES = {Stage.ASR: "asr", Stage.LLM: "llm", Stage.TTS: "tts", Stage.TOOL: "tool"}
+
 # "zh_CN-huayan-medium", also at the end of a path.
 _PIPER_VOICE = re.compile(r"(?:^|[/\\])([a-z]{2,3})_[A-Z]{2}-[^/\\]*$")
 
@@ -48,18 +52,27 @@ class Apology:
     pcm: bytes
 
 
-def cause(stage: Stage, *, spoke: bool) -> str:
-    """The key of `SENTENCES` for a failure. `spoke`: some of the answer was already on its way to the user."""
-    if stage is Stage.TTS:
-        return "tts"
-    if spoke:
-        return "broke_off"
-    return {Stage.ASR: "asr", Stage.LLM: "llm"}.get(stage, "other")
+def choose(known: Mapping[str, Apology], error: BackendError, *, spoke: bool) -> Apology | None:
+    """What is said of a failure, None when there is nothing; its status always names the stage, if there is one.
+
+    `spoke`: some of the answer was already on its way to the user.
+    """
+    failed = known.get(_cause(error))
+    broke_off = known.get("broke_off")
+    if not spoke or error.stage is Stage.TTS or broke_off is None:
+        return failed
+    return broke_off if failed is None or failed is known.get("other") else replace(broke_off, status=failed.status)
+
+
+def _cause(error: BackendError) -> str:
+    if error.kind is ErrorKind.INTERNAL and error.stage is Stage.TOOL:
+        return "other"  # a fault of this server (`boundary.py`): tools' own are told to the model
+    return _CAUSES.get(error.stage, "other")
 
 
 def language_of(settings: Settings) -> str:
     """The language of the configuration, if we have it: that of the voice, else of the recogniser, else "en"."""
-    found = (_code(tag) for tag in (_of_voice(settings.tts), _of_recogniser(settings.asr)))
+    found = (language_code(_of_voice(settings.tts)), spoken_language(settings.asr))
     return next((code for code in found if code in WORDINGS), "en")
 
 
@@ -122,12 +135,3 @@ def _of_voice(tts: TtsSettings) -> str:
         return found[1] if found else ""
     extra = tts.model_extra or {}
     return str(extra.get("language_code") or extra.get("lang") or extra.get("language") or "")
-
-
-def _of_recogniser(asr: AsrSettings) -> str:
-    return str(getattr(asr, "lang", None) or (asr.model_extra or {}).get("lang", ""))
-
-
-def _code(tag: str) -> str:
-    """ "zh_CN" → "zh"."""
-    return tag.strip().lower().replace("_", "-").split("-")[0]

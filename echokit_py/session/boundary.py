@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.session.journal import Mark
@@ -35,14 +37,24 @@ async def outcome(work: Awaitable[Input | None], device: str) -> Input | Backend
     return BackendError(Stage.TOOL, ErrorKind.INTERNAL, "a fault of this server")
 
 
-async def limited(work: Callable[[], Awaitable[Input]], turn: Turn, seconds: float) -> Input:
-    """Do a part of a turn under its deadline, which `turn` can put off. Raises BackendError (TIMEOUT)."""
-    deadline = asyncio.timeout(seconds)
+@dataclass(slots=True)
+class Waiting:
+    """What a part of a turn waits for at the moment; it is named when the turn's time is up."""
+
+    stage: Stage
+
+
+async def limited(work: Callable[[], Awaitable[Input]], turn: Turn, seconds: float, waiting: Waiting) -> Input:
+    """Do a part of a turn under the turn's deadline: `seconds` after its utterance was over, or its text came, and
+    later by what `turn` puts it off. Raises BackendError (TIMEOUT)."""
+    now = time.monotonic()
+    deadline = asyncio.timeout(turn.record.marks.get(Mark.DECIDED, now) + seconds - now)
     try:
         async with deadline as turn.deadline:
             return await work()
     except TimeoutError:
         if not deadline.expired():
             raise
-        stage = Stage.LLM if Mark.LLM_REQUEST in turn.record.marks else Stage.ASR
-        raise BackendError(stage, ErrorKind.TIMEOUT, f"the turn took longer than {seconds:g} s") from None
+        raise BackendError(waiting.stage, ErrorKind.TIMEOUT, f"the turn took longer than {seconds:g} s") from None
+    finally:
+        turn.deadline = None

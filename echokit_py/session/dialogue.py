@@ -15,6 +15,7 @@ from echokit_py.llm.history import History
 from echokit_py.llm.ladder import Descent, Ladder
 from echokit_py.llm.rounds import MAX_CALLS, AskAgain, Finish, GiveUp, Rounds, Run, refusal
 from echokit_py.log import sanitize
+from echokit_py.session.boundary import Waiting
 from echokit_py.session.calls import Calls, Say
 from echokit_py.session.piece import Piece
 from echokit_py.session.services import Services
@@ -26,14 +27,15 @@ log = logging.getLogger(__name__)
 
 
 class Dialogue:
-    """One turn's dialogue. Everything that it stores goes to the history's current turn."""
+    """One turn's dialogue; what it stores goes to the history's current turn. `waiting` is kept up to date."""
 
-    def __init__(self, turn: Turn, history: History, ladder: Ladder, services: Services) -> None:
+    def __init__(self, turn: Turn, history: History, ladder: Ladder, services: Services, waiting: Waiting) -> None:
         tools = services.tools.tools()
         self._turn = turn
         self._history = history
         self._ladder = ladder
         self._services = services
+        self._waiting = waiting
         self._device = turn.record.device
         self._tools = tools
         self._rounds = Rounds(tools, services.tool_rounds)
@@ -71,7 +73,9 @@ class Dialogue:
             names = ", ".join(dict.fromkeys(call.name for call in calls))
             log.info("%s: tools: %s", self._device, sanitize(names))
             self._turn.show(names)
+            self._waiting.stage = Stage.TOOL
             results: list[ToolResult] = await self._calls.run(kept[: len(calls)], say)
+            self._waiting.stage = Stage.LLM
             self._still_ours()
             taken = [*zip(kept, results, strict=False), *taken]
         self._rounds.take(taken)

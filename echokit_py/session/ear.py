@@ -5,8 +5,9 @@ from __future__ import annotations
 from echokit_py.audio.pcm import BYTES_PER_SECOND, SAMPLE_RATE
 from echokit_py.config.settings import VadSettings
 from echokit_py.session.turns import Input
+from echokit_py.vad.audibility import Audibility
 from echokit_py.vad.base import FRAME_SECONDS, Releasing, Vad
-from echokit_py.vad.endpointing import Endpointer, EndpointEvent
+from echokit_py.vad.endpointing import ONSET_SHARE, Endpointer, EndpointEvent
 
 # What is kept before the first speech: recognisers do better with a moment of quiet than with a clipped first sound,
 # and longer silence only costs them time.
@@ -36,8 +37,8 @@ class _Span:
         self.speech_span: tuple[float, float] | None = None
         self.speech_seconds = 0.0
 
-    def feed(self, probability: float) -> EndpointEvent | None:
-        """Take the next frame's speech probability."""
+    def feed(self, probability: float, audible: bool | None = None) -> EndpointEvent | None:
+        """Take the next frame's speech probability. `audible` makes no difference to what a client has ended."""
         if probability >= self._threshold:
             start = self.speech_span[0] if self.speech_span else self._now
             self.speech_span = (start, self._now + FRAME_SECONDS)
@@ -56,6 +57,7 @@ class Ear:
         self._stream = vad.stream()
         release_s = self._stream.release_s if isinstance(self._stream, Releasing) else 0.0
         self._frames: Endpointer | _Span = Endpointer(settings, release_s) if endpointing else _Span(settings)
+        self._audibility = Audibility(settings.threshold * ONSET_SHARE, settings.threshold)
         self._audio = bytearray()
         self._speech_mark = 0
         self._limit = int((settings.max_utterance_s + LAG_S) * SAMPLE_RATE) * 2
@@ -108,8 +110,10 @@ class Ear:
         for start in range(0, len(pcm), STEP_BYTES):
             piece = pcm[start : start + STEP_BYTES]
             self._audio += piece[: max(0, self._limit - len(self._audio))]
-            for probability in await self._stream.feed(piece):
-                event = self._frames.feed(probability)
+            probabilities = await self._stream.feed(piece)
+            audible = self._audibility.feed(piece, probabilities)
+            for frame in zip(probabilities, audible, strict=True):
+                event = self._frames.feed(*frame)
                 if event is EndpointEvent.SPEECH_RESUMED:
                     self._speech_mark += 1
                 if event is not None and event.ends:

@@ -139,6 +139,8 @@ class Listening:
     def _look_ahead(self) -> None:
         if not self._fresh:
             self._go_on()
+        # Not for clients that end the utterance by `Submit`: web pages send all of it when its end is known, so nothing
+        # is left to gain, and who holds a button pauses as long as they like, at the price of a request each time.
         again = self._ahead_of == self._ear.speech_mark  # also when it came to nothing
         if self._settings.speculate and self._ear.paused and not again and self._begun < TEXTS_AHEAD:
             self._guess()
@@ -161,7 +163,7 @@ class Listening:
     def _on_text(self, text: str) -> None:
         if self._ended or not self._fresh or not self._settings.adaptive:
             return
-        over = self._ear.set_hangover(hangover_ms(text, self._settings) / 1000)
+        over = self._ear.set_hangover(hangover_ms(text, self._settings, self._services.language) / 1000)
         if over is not None and not self._feeding:  # with newer audio at VAD, that is to say
             self._on_input(over)
 

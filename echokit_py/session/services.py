@@ -25,6 +25,7 @@ class Services:
         hello: s16le mono 16 kHz audio sent to a device that connects afresh, b"" for none.
         apologies: what is said when a stage failed, by stage.
         encoder: threads for framing and encoding audio.
+        language: what users speak, as an ISO 639 code; "" when that is not known.
         tool_rounds: steps with tool calls in one turn.
     """
 
@@ -37,6 +38,7 @@ class Services:
     encoder: Executor
     tools: ToolSource = field(default_factory=NoTools)
     schemas: Schemas = field(default_factory=Schemas)
+    language: str = ""
     tool_rounds: int = ROUNDS
     history_turns: int = 10
     system: tuple[Message, ...] = ()

@@ -19,7 +19,7 @@ from echokit_py.llm.history import History
 from echokit_py.llm.ladder import Ladder, first_request
 from echokit_py.session import apologies
 from echokit_py.session.answer import answer, apologise, next_input, transcribe
-from echokit_py.session.boundary import limited, outcome
+from echokit_py.session.boundary import Waiting, limited, outcome
 from echokit_py.session.greeting import greeting
 from echokit_py.session.journal import Mark, TurnRecord
 from echokit_py.session.leaving import Leaving
@@ -210,7 +210,7 @@ class Session:
             turn.question = await transcribe(turn, utterance, self._services)
             return next_input(turn.question)
 
-        self._begin(turn, work)
+        self._begin(turn, partial(limited, work, turn, self._services.timeouts.turn_s, Waiting(Stage.ASR)))
 
     def _answer(self) -> None:
         if self._turn is None:  # a Text begins its turn here
@@ -219,22 +219,23 @@ class Session:
         turn = self._turn
         turn.record.mark(Mark.DECIDED)
         self._history.begin_turn(turn.question)
+        waiting = Waiting(Stage.LLM)
 
         async def work() -> Input:
-            await answer(turn, self._history, self._ladder, self._services, ready)
+            await answer(turn, self._history, self._ladder, self._services, waiting, ready)
             return Input.FINISHED
 
         def ready() -> None:
             if not turn.spoke:  # it is called for every sentence
                 self._on(Input.AUDIO_READY, turn)
 
-        self._begin(turn, work)
+        self._begin(turn, partial(limited, work, turn, self._services.timeouts.turn_s, waiting))
 
     def _apologise(self) -> None:
         self._stop_listening()
         turn, error = self._current(), self._failure
         self._break_off(turn)
-        apology = self._services.apologies.get(apologies.cause(error.stage, spoke=turn.spoke))
+        apology = apologies.choose(self._services.apologies, error, spoke=turn.spoke)
 
         async def work() -> Input:
             if apology is not None:
@@ -273,7 +274,7 @@ class Session:
 
     async def _run(self, turn: Turn, work: Callable[[], Awaitable[Input]]) -> None:
         await self._leaving.gone()
-        self._conclude(turn, await outcome(limited(work, turn, self._services.timeouts.turn_s), self.device))
+        self._conclude(turn, await outcome(work(), self.device))
 
     def _conclude(self, turn: Turn, result: Input | BackendError | None) -> None:
         if isinstance(result, BackendError):

@@ -104,27 +104,35 @@ _WORD = re.compile(r"[^\W_](?:[\w.'%-]*[\w%])?")
 _NUMERIC = re.compile(r"\d[\d.-]*%?\Z")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]\Z")
 _LATIN_BEYOND_ENGLISH = re.compile(r"[À-ɏͰ-ϿЀ-ӿ]")
+_KANA_OR_HANGUL = re.compile(r"[\u3041-\u30ff\uac00-\ud7af]")
+_CHINESE = frozenset({"", "zh", "yue", "cmn"})
+_ENGLISH = frozenset({"", "en"})
 
 
 def completeness(text: str, language: str = "") -> Completeness:
-    """Judge a transcript. `language`: an ISO 639-1 code; "" for English or Chinese, whichever the text looks like."""
+    """Judge a transcript. `language`: an ISO 639 code; "" for English or Chinese, whichever the text looks like."""
     tail = text[-_TAIL:].replace("’", "'").strip().rstrip("".join(TRAILERS) + " ")
     bare = tail.rstrip("".join(_ALL_MARKS) + " ")
     words = _WORD.findall(bare.lower())
     if not words:
         return Completeness.UNKNOWN
     mark = _mark(tail[len(bare) :].replace(" ", ""))
-    if mark is _Mark.OPEN or _open_by_words(bare, words, mark, language):
+    english = language in _ENGLISH and not _LATIN_BEYOND_ENGLISH.search(bare)
+    chinese = language in _CHINESE and not _KANA_OR_HANGUL.search(bare)
+    if mark is _Mark.OPEN or _open_by_words(bare, words, mark, english=english, chinese=chinese):
         return Completeness.OPEN
     if mark is _Mark.NONE:
-        return Completeness.FINISHED if _CHINESE_END.search(bare) else Completeness.UNKNOWN
-    if _size(words) < _FEW or (mark is _Mark.STOP and _doubtful(bare, words)):
+        return Completeness.FINISHED if chinese and _CHINESE_END.search(bare) else Completeness.UNKNOWN
+    if _size(words) < _FEW or (mark is _Mark.STOP and _doubtful(bare, words, english=english)):
         return Completeness.UNKNOWN
     return Completeness.FINISHED
 
 
 def hangover_ms(text: str, limits: Limits, language: str = "") -> int:
-    """Return after how many milliseconds without speech an utterance is over of which `text` has been heard."""
+    """Return after how many milliseconds without speech an utterance is over of which `text` has been heard.
+
+    `language`: what is spoken, as in `completeness`.
+    """
     if not limits.adaptive:
         return limits.hangover_ms
     chosen = {
@@ -143,21 +151,22 @@ def _mark(marks: str) -> _Mark:
     return _Mark.STRONG if _STRONG_MARKS.intersection(marks) else _Mark.STOP
 
 
-def _open_by_words(bare: str, words: list[str], mark: _Mark, language: str) -> bool:
+def _open_by_words(bare: str, words: list[str], mark: _Mark, *, english: bool, chinese: bool) -> bool:
     last, previous = words[-1], words[-2] if len(words) > 1 else ""
-    english = language in {"", "en"} and not _LATIN_BEYOND_ENGLISH.search(bare)
     if english and last in _NEVER_LAST:
         return True
     if mark is _Mark.STRONG:
         return False
-    if _CHINESE_OPEN.search(bare) or _CHINESE_DIGITS.search(bare) or (_is_digit(last) and _is_digit(previous)):
+    if _CHINESE_DIGITS.search(bare) or (_is_digit(last) and _is_digit(previous)):
+        return True
+    if chinese and _CHINESE_OPEN.search(bare):
         return True
     if mark is _Mark.STOP and last in ALWAYS_CONTINUED:
         return True
     return english and (last in _SELDOM_LAST or (last in _AFTER_NUMBERS and _is_number(previous)))
 
 
-def _doubtful(bare: str, words: list[str]) -> bool:
+def _doubtful(bare: str, words: list[str], *, english: bool) -> bool:
     """Whether a full stop may be an abbreviation's, or the sentence may well go on after it."""
     last = words[-1]
     if last in MAY_END:
@@ -165,7 +174,7 @@ def _doubtful(bare: str, words: list[str]) -> bool:
     if _INITIALS.match(last) and not is_unspaced(last[0]):
         return True
     number = (_is_number(last) and last not in _NO_NUMBER_ALONE) or _CHINESE_DIGIT.search(bare)
-    return bool(number) or last in BEFORE_NUMBERS or last in _DOUBTFUL_LAST
+    return bool(number) or last in BEFORE_NUMBERS or (english and last in _DOUBTFUL_LAST)
 
 
 def _is_digit(word: str) -> bool:

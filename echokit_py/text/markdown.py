@@ -43,6 +43,8 @@ _SMILEY = re.compile(r"(?<!\S)(?:[:;]['’]?-?[)(\[\]DPp]+|<3+|\^_?\^)(?=[\s.,!?
 _LINE_MARKS = re.compile(r"^\s*(?:>\s*)*(?:#{1,6}(?=\s|$)\s*|(?:[-*+•◦▪‣·●○■□–]\s+)+)?(?:\[[ xX]\]\s+)?", re.MULTILINE)
 _RULE = re.compile(r"^\s*(?:[-*_=]\s*){3,}$|^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$", re.MULTILINE)
 _TABLE_ROW = re.compile(r"^\s*\|(.*?)\|?\s*$", re.MULTILINE)
+# The rest of a row that was parted at a sentence's end inside a cell.
+_ROW_END = re.compile(r"(?<=\S)\s\|$", re.MULTILINE)
 
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _TIMES = re.compile(r"(?<=\d)\s?\*\s?(?=\d)|(?<=[\w)]) \* (?=[\w(])")
@@ -63,7 +65,7 @@ def words_of(text: str) -> str:
     text = _SHORTCODE.sub(" ", _SMILEY.sub(" ", _ARROW.sub(" ", text)))
     text = _HIGHLIGHT.sub(r"\1", text)
     text = _LINE_MARKS.sub("", _RULE.sub("", text))
-    text = _TABLE_ROW.sub(_cells, text).replace(" | ", ", ")
+    text = _ROW_END.sub("", _TABLE_ROW.sub(_cells, text)).replace(" | ", ", ")
     text = _TIMES.sub(" × ", _ESCAPE.sub(r"\1", text))
     text = _EMPHASIS.sub("", text)
     return _LONE_HASH.sub("", text).replace("_", " ").replace("\\", " ")

@@ -148,7 +148,7 @@ class SentenceSplitter:
     def _may_open(self, char: str) -> bool:
         before = self._text[self._at - 1] if self._at > self._start else " "
         if char == '"':  # not the sign of inches
-            return before.isspace() or before in PAIRS or before in "*_" or is_cjk(before)
+            return before.isspace() or before in PAIRS or before in "*_:,=" or is_cjk(before)
         return not (char == "(" and before in ":;=-")  # nor a sad face
 
     def _line_end(self) -> int:

@@ -22,6 +22,14 @@ NO_SPEECH_MS = 8_000
 ONSET_SHARE = 0.1
 ONSET_FRAMES = 3
 
+# How long the probability falls when speech in noise is over, in frames. A detector that hears speech for longer where
+# nothing is audible hears what the noise hides.
+TAIL_FRAMES = 10
+# Speech fades into the noise: it lasts a frame longer than it can be told from it.
+FADE_FRAMES = 1
+# A sound of speech lasts this many frames at least; a click, or a chance of the noise, is shorter.
+SOUND_FRAMES = 2
+
 
 class EndpointEvent(StrEnum):
     """What a frame brought about. The value names it in logs."""
@@ -50,6 +58,10 @@ class Endpointer:
     - Segments of less than `min_speech_duration_ms` together are noise, and forgotten once the hangover has passed. As
       in the Rust server (src/ai/vad.rs) a segment is counted up to where it closes, with the silence that closes it: at
       400 and 200 ms six frames of speech (192 ms) are a word, five are noise. ("Hello." has twelve, "Stop." fifteen.)
+    - Whether there is speech is for the probabilities to say, where it ended is for the noise, if that is known: at
+      the last frame in which anything was audible, TAIL_FRAMES back at most.
+    - A sound that is audible and more and more like speech, though it does not become it ("t" at the end of "light"),
+      puts off the end like speech, but only within one hangover from the last speech on.
     - The hangover is counted from the last speech on. One shorter than `max_silence_duration_ms` is as long as that.
     - It does not end while the probability rises, for ONSET_FRAMES at most: that is how the next word begins.
     - Another hangover may be set while a pause runs, by whoever knows what was said. It holds for that pause only.
@@ -57,7 +69,7 @@ class Endpointer:
     Args:
         settings: thresholds and times.
         release_s: how long the detector goes on hearing speech that is over, in seconds: that much of the hangover
-            has passed when it says so.
+            has passed when it says so. Where the noise is known it is not needed.
     """
 
     def __init__(self, settings: VadSettings, release_s: float = 0.0) -> None:
@@ -72,7 +84,12 @@ class Endpointer:
         # All in ms from the first frame on.
         self._now = 0
         self._start: int | None = None
-        self._end = 0
+        self._end = 0  # of the last speech, by all that is known
+        self._heard = 0  # the same by the probabilities alone
+        self._sound = 0  # of the last that was audible in it
+        self._release_now = 0
+        self._sounding = 0
+        self._grew = False
         self._speech = 0
         self._counted = 0
         self._probability = 0.0
@@ -126,21 +143,29 @@ class Endpointer:
         """
         return None if self._start is None else (self._start / 1000, self._end / 1000)
 
-    def feed(self, probability: float) -> EndpointEvent | None:
-        """Take the speech probability (0..1) of the next frame; return what it brought about."""
+    def feed(self, probability: float, audible: bool | None = None) -> EndpointEvent | None:
+        """Take the speech probability (0..1) of the next frame; return what it brought about.
+
+        `audible`: whether anything in it stands out of the noise; None: not known.
+        """
         if self._over:
             return None
         self._now += FRAME_MS
         self._rising = self._rising + 1 if probability > max(self._probability, self._onset) else 0
         self._probability = probability
-        self._speaking = probability >= (self._exit_threshold if self._speaking else self._threshold)
-        event = self._on_speech() if self._speaking else self._on_silence()
+        was_speaking = self._speaking
+        self._speaking = probability >= (self._exit_threshold if was_speaking else self._threshold)
+        if self._speaking:
+            event = self._on_speech(sounds=not was_speaking or audible is not False)
+        else:
+            self._place_end(audible, just_now=was_speaking)
+            event = self._on_silence()
         if self._start is not None and self._now - self._start >= self._max_utterance:
             event = event if event is not None and event.ends else EndpointEvent.UTTERANCE_FULL
         self._over = event is not None and event.ends
         return event
 
-    def _on_speech(self) -> EndpointEvent | None:
+    def _on_speech(self, *, sounds: bool) -> EndpointEvent | None:
         event = None
         if self._start is None:
             self._start = self._now - FRAME_MS
@@ -151,8 +176,22 @@ class Endpointer:
         self._closed = False
         self._speech += FRAME_MS
         self._counted += FRAME_MS
-        self._end = self._now
+        self._end = self._heard = self._now
+        if sounds:
+            self._sound = self._now
+        self._sounding, self._grew = 0, False
         return event
+
+    def _place_end(self, audible: bool | None, *, just_now: bool) -> None:
+        """Say where the last speech ended, in a frame without: the first after speech (`just_now`) or a later one."""
+        self._sounding = self._sounding + 1 if audible else 0
+        self._grew = bool(audible) and (self._grew or self._rising > 0)
+        if just_now:
+            self._release_now = self._release if audible is None else 0
+            if audible is False and self._now - self._sound <= TAIL_FRAMES * FRAME_MS:
+                self._end = min(self._end, self._sound + FADE_FRAMES * FRAME_MS)
+        elif self._grew and self._sounding >= SOUND_FRAMES and self._now - self._heard <= self._usual_hangover:
+            self._end = self._now
 
     def _on_silence(self) -> EndpointEvent | None:
         if self._start is None:
@@ -170,7 +209,7 @@ class Endpointer:
 
     @property
     def _passed(self) -> bool:
-        silence = self._now - self._end + self._release
+        silence = self._now - self._end + self._release_now
         return self._closed and silence >= self._hangover and not 0 < self._rising <= ONSET_FRAMES
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import threading
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
+from echokit_py.asr.base import Transcript
 from echokit_py.asr.clean import clean_transcript
 from echokit_py.asr.faster_whisper import LONG_S, MAX_WAITING, LocalWhisper, build, choose_language
 from echokit_py.audio.pcm import silence
@@ -32,12 +34,14 @@ TEXTS: dict[str, str] = json.loads((AUDIO / "texts.json").read_text()) if AUDIO.
 
 @dataclass
 class ScriptedModel:
-    """Stands for faster_whisper.WhisperModel: answers from `segments`, and waits for `go` when told to."""
+    """Stands for faster_whisper.WhisperModel: answers from `segments` while they are asked for, and waits for `go` when
+    told to."""
 
     supported_languages: list[str] = field(default_factory=lambda: ["en", "zh", "de"])
     segments: list[Any] = field(default_factory=list)
     loaded_with: dict[str, Any] = field(default_factory=dict)
     requests: list[tuple[Any, dict[str, Any]]] = field(default_factory=list)
+    recognised: int = 0  # segments
     failure: Exception | None = None
     go: threading.Event = field(default_factory=threading.Event)
     begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -55,7 +59,13 @@ class ScriptedModel:
         self.go.wait(10)
         if self.failure is not None:
             raise self.failure
-        return iter(self.segments), SimpleNamespace(language=options["language"] or "de")
+        return self._recognise(), SimpleNamespace(language=options["language"] or "de")
+
+    def _recognise(self) -> Iterator[Any]:
+        for each in self.segments:
+            self.recognised += 1
+            self.go.wait(10)
+            yield each
 
 
 def segment(text: str, no_speech_prob: float, compression_ratio: float, avg_logprob: float = -0.3) -> SimpleNamespace:
@@ -161,6 +171,86 @@ async def test_a_cancelled_request_that_waits_never_runs(model: ScriptedModel, w
     model.go.set()
     await whisper.transcribe(silence(3))
     assert [len(samples) for samples, _ in model.requests] == [16_000, 48_000]
+
+
+async def begin(model: ScriptedModel, whisper: LocalWhisper, seconds: float) -> asyncio.Task[Transcript]:
+    """Start a recognition that stays at its first step until `model.go`."""
+    model.go.clear()
+    task = asyncio.create_task(whisper.transcribe(silence(seconds)))
+    assert await asyncio.to_thread(model.begun.acquire, timeout=10)
+    return task
+
+
+async def abandon(task: asyncio.Task[Transcript]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_cancelled_request_that_runs_recognises_no_more(model: ScriptedModel, whisper: LocalWhisper) -> None:
+    model.segments = [segment("a", 0, 1)] * 5
+    await abandon(await begin(model, whisper, 1))
+    model.go.set()
+    await whisper.transcribe(silence(3))
+    assert model.recognised == 5  # all of the second, none of the first
+
+
+async def test_a_cancelled_request_ends_with_the_segment_that_runs(model: ScriptedModel, whisper: LocalWhisper) -> None:
+    model.segments = [segment("a", 0, 1)] * 5
+    first = await begin(model, whisper, 1)
+    stepping = model.go
+    model.go = threading.Event()  # from the first segment on
+    stepping.set()
+    while not model.recognised:
+        await asyncio.sleep(0)
+    await abandon(first)
+    model.go.set()
+    await whisper.transcribe(silence(3))
+    assert model.recognised == 1 + 5
+
+
+async def test_a_failure_of_what_is_abandoned_is_nobodys(
+    model: ScriptedModel, whisper: LocalWhisper, caplog: pytest.LogCaptureFixture
+) -> None:
+    await abandon(await begin(model, whisper, 1))
+    model.failure = RuntimeError("too late")
+    model.go.set()
+    with pytest.raises(BackendError):  # a request of its own
+        await whisper.transcribe(silence(3))
+    gc.collect()
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(("workers", "most"), [(1, 1), (2, 1), (3, 1), (4, 2)])
+async def test_guess_after_guess_abandons_few(model: ScriptedModel, tmp_path: Path, workers: int, most: int) -> None:
+    whisper = recogniser(tmp_path, num_workers=workers)
+    await whisper.start()
+    model.requests.clear()
+    model.begun = threading.Semaphore(0)
+    for _ in range(most):
+        await abandon(await begin(model, whisper, 1))
+    for _ in range(5):
+        guess = asyncio.create_task(whisper.transcribe(silence(2)))
+        await asyncio.sleep(0.01)  # it would begin by now, in its thread
+        await abandon(guess)
+    assert [len(samples) for samples, _ in model.requests] == [16_000] * most
+    wanted = asyncio.create_task(whisper.transcribe(silence(3)))
+    await asyncio.sleep(0)
+    model.go.set()
+    await wanted
+    assert [len(samples) for samples, _ in model.requests] == [16_000] * most + [48_000]
+    await whisper.close()
+
+
+async def test_an_abandoned_request_leaves_the_others_their_workers(model: ScriptedModel, tmp_path: Path) -> None:
+    whisper = recogniser(tmp_path, num_workers=4)
+    await whisper.start()
+    model.begun = threading.Semaphore(0)
+    await abandon(await begin(model, whisper, 1))
+    other = await begin(model, whisper, 2)  # it begins, though the first one still runs
+    model.go.set()
+    assert (await other).text == ""
+    await whisper.close()
 
 
 async def test_no_more_than_so_many_wait(model: ScriptedModel, whisper: LocalWhisper) -> None:

@@ -32,6 +32,7 @@ def test_reads(text: str, expected: tuple[str, int]) -> None:
         ("0.0.0.0:", "the port, after"),
         ("0.0.0.0:65536", "from 0 to 65535"),
         ("0.0.0.0:-1", "from 0 to 65535"),
+        ("0.0.0.0:" + 5000 * "9", "from 0 to 65535"),
         ("0.0.0.0:٣", "from 0 to 65535"),
         ("0.0.0.0:http", "from 0 to 65535"),
         ("http://0.0.0.0:8080", 'without "http://"'),

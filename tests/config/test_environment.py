@@ -63,5 +63,12 @@ def test_mistakes(text: str, message: str) -> None:
     assert expand({"llm": {"api_key": text}}, ENVIRON).mistakes == {("llm", "api_key"): message}
 
 
+def test_a_variable_that_is_no_text_is_named_and_not_taken() -> None:
+    found = expand({"llm": {"model": "a${BYTES}"}}, {"BYTES": "caf\udce9"})
+    (message,) = found.mistakes.values()
+    assert message == "what the environment variable BYTES holds isn't UTF-8; set it again"
+    assert found.document == {"llm": {"model": "a${BYTES}"}}
+
+
 def test_empty_variables_are_named() -> None:
     assert expand({"a": "x${EMPTY}"}, ENVIRON).empty == {("a",): "EMPTY"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from echokit_py.config.load import load, parse, read
+from echokit_py.config.paths import MISSING_HELLO, find_file
 from echokit_py.config.settings import FasterWhisperAsr, LlamaCppLlm, OpenAiAsr, OpenAiChatLlm, PiperTts, PluginSettings
 from echokit_py.errors import ConfigError
 
@@ -344,6 +345,20 @@ def test_what_a_variable_holds_is_not_shown() -> None:
     )
 
 
+@pytest.mark.parametrize("value", ["1234", "true", "2024-12-31"])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        'type = "stdio"\ncommand = "x"\nenv = {{ PIN = {} }}',
+        'type = "stdio"\ncommand = "x"\nargs = ["--pin", {}]',
+        'server = "http://x/"\nheaders = {{ X-Pin = {} }}',
+    ],
+)
+def test_what_goes_to_a_program_as_it_is_is_not_shown(entry: str, value: str) -> None:
+    (issue,) = mistakes(REMOTE + "[[llm.mcp_server]]\n" + entry.format(value))
+    assert issue.endswith('must be a text in quotes "…"; found something else (it isn\'t shown)')
+
+
 def test_a_number_cannot_come_from_a_variable() -> None:
     (issue,) = mistakes(REMOTE + 'history = "${H}"\n', H="5")
     assert issue == (
@@ -468,6 +483,22 @@ class TestPaths:
         for name in ("~/hello.wav", str(tmp_path / "hello.wav")):
             settings = parse(f'hello_wav = "{name}"\n' + LOCAL, "f", folder=Path("/nowhere")).settings
             assert settings.hello_wav == str(tmp_path / "hello.wav")
+
+    @pytest.mark.parametrize("name", ["~nobody-of-this-name/a.onnx", "b" * 300 + ".onnx", "x/" + "b" * 300])
+    def test_names_that_the_system_refuses_are_of_no_file(self, tmp_path: Path, name: str) -> None:
+        text = f'hello_wav = "{name}"\nmodels_dir = "{name}"\n' + LOCAL.replace('"piper"', f'"piper"\nvoice = "{name}"')
+        found = parse(text, "f", folder=tmp_path)
+        assert [str(warning) for warning in found.warnings] == [f"f:1: hello_wav: {MISSING_HELLO}"]
+        assert found.settings.hello_wav is None
+        assert found.settings.models_dir == str(tmp_path / name)
+        assert found.settings.tts == PiperTts(voice=name)
+
+    def test_a_folder_that_may_not_be_looked_into(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuses(_: Path) -> bool:
+            raise PermissionError
+
+        monkeypatch.setattr(Path, "exists", refuses)  # the user of the tests may be root
+        assert find_file("hello.wav", tmp_path) is None
 
     def test_models(self, tmp_path: Path) -> None:
         for name in ("voice.onnx", "model.gguf"):

@@ -93,5 +93,9 @@ def test_what_no_board_can_play_is_an_error(link: LinkParameters, event: e.Serve
 
 
 @pytest.mark.parametrize("event", [e.HelloChunk(bytes(2048)), e.AudioChunk(bytes(32_000)), e.AudioChunk(b"")])
-def test_the_largest_that_a_board_takes(event: e.ServerEvent) -> None:
-    TurnRecorder(PCM).take(0.0, event)
+def test_the_largest_that_a_board_takes(event: e.HelloChunk | e.AudioChunk) -> None:
+    recorder = TurnRecorder(PCM)
+    recorder.take(0.0, event)
+    turn = recorder.finish(Outcome.ANSWERED, 1.0)
+    assert turn.events == ((0.0, event),)
+    assert turn.hello + turn.audio == event.data

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -19,10 +17,9 @@ from echokit_py.http import HttpClient
 from echokit_py.models.store import ModelStore
 from echokit_py.tts.base import Tts
 from echokit_py.tts.piper import build as build_tts
+from tests.beside import AUDIO
 from tests.server_process import ServerProcess
 from tests.words import errors
-
-SHARED_AUDIO = Path(__file__).parents[2].parent / "shared" / "audio"
 
 CONFIG = """
 [asr]
@@ -49,15 +46,9 @@ turn_s = 300
 """
 
 
-def recordings() -> dict[str, str]:
-    """File name → words of the spoken sentences beside the checkout, {} when they are not there."""
-    texts = SHARED_AUDIO / "texts.json"
-    return json.loads(texts.read_text()) if texts.exists() else {}
-
-
 def load_recording(name: str) -> bytes:
     """A spoken sentence as s16le mono 16 kHz."""
-    return to_mono_16k(read_wav((SHARED_AUDIO / name).read_bytes()))
+    return to_mono_16k(read_wav((AUDIO / name).read_bytes()))
 
 
 @dataclass(frozen=True)

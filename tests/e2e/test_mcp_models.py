@@ -19,7 +19,8 @@ from echokit_py.mcp.source import McpTools
 from echokit_py.models.store import ModelStore
 from echokit_py.tts.piper import build as build_tts
 from echokit_py.vad.silero import build as build_vad
-from tests.e2e.conftest import load_recording, recordings
+from tests.beside import spoken_texts
+from tests.e2e.conftest import load_recording
 from tests.fakes.responses_server import ResponsesServer, call, say
 from tests.fakes.scripted_server import Answer
 from tests.fakes.talking import chat_client, shown, sorry, spoken, talking
@@ -106,7 +107,7 @@ async def local_voice() -> AsyncIterator[dict[str, Any]]:
     await http.close()
 
 
-@pytest.mark.skipif(not recordings(), reason="the spoken sentences (shared/audio beside the checkout) are not here")
+@pytest.mark.skipif(not spoken_texts(), reason="the spoken sentences (shared/audio beside the checkout) are not here")
 async def test_spoken_to_a_local_model(clock: McpTools, llama_cpp: tuple[str, str]) -> None:  # noqa: F811
     """All of it is real. What counts is what the server did: such a small model may make anything of the time that it
     is told."""

@@ -24,7 +24,8 @@ import pytest_asyncio
 from echokit_py.device.board import Outcome
 from echokit_py.device.client import Board
 from firmware_protocol.events import Action
-from tests.e2e.conftest import SHARED_AUDIO, load_recording
+from tests.beside import AUDIO
+from tests.e2e.conftest import load_recording
 from tests.fakes.chat_server import Answer, ChatServer, call, say
 from tests.mcp_servers.big import COUNT
 from tests.mcp_servers.foreign import CannotBeHad, everything_server, time_server
@@ -34,7 +35,7 @@ from tests.server_process import ServerProcess
 
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
-RECORDING = SHARED_AUDIO / "joe_paris.wav"
+RECORDING = AUDIO / "joe_paris.wav"
 PARIS = {"timezone": "Europe/Paris"}
 OURS = "a secret of this server's own environment"
 

@@ -19,14 +19,15 @@ from echokit_py.device.client import BOARD_LINK, Board
 from echokit_py.device.turn import Turn
 from firmware_protocol.events import ASR, EndResponse, EndVad
 from firmware_protocol.link import LinkParameters
-from tests.e2e.conftest import Voices, load_recording, recordings
+from tests.beside import spoken_texts
+from tests.e2e.conftest import Voices, load_recording
 from tests.server_process import ServerProcess
 from tests.words import error_rate, errors, words
 
 # Several real turns each, on a machine that may be busy with other things.
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(900)]
 
-RECORDINGS = sorted(recordings())
+RECORDINGS = sorted(spoken_texts())
 SUBMITTING = LinkParameters(opus=True, vowel=True)
 PCM = LinkParameters(stream_asr=True)
 
@@ -105,7 +106,7 @@ async def test_every_recording(patient_server: ServerProcess, voices: Voices, li
         answers.add(*await check_answer(turn, voices))
 
     async with asyncio.TaskGroup() as group:
-        for name, said in sorted(recordings().items()):
+        for name, said in sorted(spoken_texts().items()):
             group.create_task(ask(name, said))
     assert questions.rate <= 0.10, questions
     assert answers.rate <= ANSWERS_LIMIT, answers

@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from echokit_py.llm.message_rules import check
-from tests.fakes.faults import GARBAGE, PAGE, Fault
 from tests.fakes.scripted_server import (
     Answer,
     Api,
@@ -31,6 +30,7 @@ from tests.fakes.scripted_server import (
     Request,
     Script,
     ScriptedServer,
+    faults_of,
     slow,
     status,
 )
@@ -84,21 +84,12 @@ ANSWER = say("Hello. ", "I am here.")
 _EVENTS = [piece for piece in ANSWER.pieces if isinstance(piece, bytes)]
 _START, _HELLO, _HERE = _EVENTS[:3]
 
-FAULTS: Mapping[Fault, Answer] = {
-    Fault.REFUSE: Answer(begin=False, end="reset"),
-    Fault.STATUS_500: status(500),
-    Fault.STATUS_429: status(429, Retry_After="7"),
-    Fault.HANG: Answer(begin=False, end="hang"),
-    Fault.GARBAGE: Answer([GARBAGE]),
-    Fault.HTML: Answer([PAGE], content_type="text/html"),
-    Fault.EMPTY: Answer(),
-    Fault.STALL: broken_off("Hello. ", "I am", end="hang"),
-    Fault.SLOW: slow(ANSWER),
-    Fault.CUT_FIRST: Answer([_START[:1]], end="cut"),
-    Fault.CUT_MIDDLE: Answer([_START, _HELLO, _HERE[: len(_HERE) // 2]], end="cut"),
-    Fault.CUT_LAST: Answer([b"".join(_EVENTS)[:-1]], end="cut"),
-}
-"""What the faults that all fakes know mean here; where they leave something of an answer, it is of this one."""
+FAULTS = faults_of(
+    ANSWER,
+    stall=broken_off("Hello. ", "I am", end="hang"),
+    cut_middle=[_START, _HELLO, _HERE[: len(_HERE) // 2]],
+)
+"""What the faults that all fakes know mean here."""
 
 
 API = Api(

@@ -21,9 +21,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tests.fakes.faults import GARBAGE, PAGE, Fault
 from tests.fakes.responses_rules import refusal
-from tests.fakes.scripted_server import Answer, Api, End, Piece, Script, ScriptedServer, slow, status
+from tests.fakes.scripted_server import Answer, Api, End, Piece, Script, ScriptedServer, faults_of
 
 Item = dict[str, Any]
 
@@ -179,25 +178,14 @@ def _until_text_is_done(answer: Answer) -> Iterator[Piece]:
 
 
 ANSWER = say("Hello. ", "I am here.")
-_EVENTS = [piece for piece in ANSWER.pieces if isinstance(piece, bytes)]
-_BODY = b"".join(_EVENTS)
 _TWO_DELTAS: Sequence[Piece] = list(_until_text_is_done(ANSWER))
 
-FAULTS = {
-    Fault.REFUSE: Answer(begin=False, end="reset"),
-    Fault.STATUS_500: status(500),
-    Fault.STATUS_429: status(429, Retry_After="7"),
-    Fault.HANG: Answer(begin=False, end="hang"),
-    Fault.GARBAGE: Answer([GARBAGE]),
-    Fault.HTML: Answer([PAGE], content_type="text/html"),
-    Fault.EMPTY: Answer(),
-    Fault.STALL: broken_off("Hello. ", "I am", end="hang"),
-    Fault.SLOW: slow(ANSWER),
-    Fault.CUT_FIRST: Answer([_BODY[:1]], end="cut"),
-    Fault.CUT_MIDDLE: Answer([*_TWO_DELTAS[:-1], _BODY[:30]], end="cut"),
-    Fault.CUT_LAST: Answer([_BODY[:-1]], end="cut"),
-}
-"""What the faults that all fakes know mean here; where they leave something of an answer, it is of `ANSWER`."""
+FAULTS = faults_of(
+    ANSWER,
+    stall=broken_off("Hello. ", "I am", end="hang"),
+    cut_middle=[*_TWO_DELTAS[:-1], ANSWER.body[:30]],
+)
+"""What the faults that all fakes know mean here."""
 
 API = Api("/v1/responses", refusal, FAULTS)
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 
 from aiohttp import web
 
-from tests.fakes.faults import Fault
+from tests.fakes.faults import GARBAGE, PAGE, Fault
 
 Piece = bytes | asyncio.Event
 """What a body is made of: bytes to write, or an event to wait for."""
@@ -37,6 +37,11 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     end: End = "clean"
     begin: bool = True
+
+    @property
+    def body(self) -> bytes:
+        """All of its bytes."""
+        return b"".join(piece for piece in self.pieces if isinstance(piece, bytes))
 
 
 Script = Answer | Fault | Callable[[dict[str, Any]], Answer | Fault]
@@ -71,6 +76,24 @@ def status(number: int, message: str = "told to fail", code: str | None = None, 
 def slow(answer: Answer) -> Answer:
     """The same answer, each byte written by itself."""
     return replace(answer, pieces=list(_bytewise(answer.pieces)))
+
+
+def faults_of(answer: Answer, *, stall: Answer, cut_middle: Sequence[Piece]) -> Mapping[Fault, Answer]:
+    """What the faults mean for a server of streams; where they leave something of an answer, it is of `answer`."""
+    return {
+        Fault.REFUSE: Answer(begin=False, end="reset"),
+        Fault.STATUS_500: status(500),
+        Fault.STATUS_429: status(429, Retry_After="7"),
+        Fault.HANG: Answer(begin=False, end="hang"),
+        Fault.GARBAGE: Answer([GARBAGE]),
+        Fault.HTML: Answer([PAGE], content_type="text/html"),
+        Fault.EMPTY: Answer(),
+        Fault.STALL: stall,
+        Fault.SLOW: slow(answer),
+        Fault.CUT_FIRST: Answer([answer.body[:1]], end="cut"),
+        Fault.CUT_MIDDLE: Answer(cut_middle, end="cut"),
+        Fault.CUT_LAST: Answer([answer.body[:-1]], end="cut"),
+    }
 
 
 def _bytewise(pieces: Sequence[Piece]) -> Iterator[Piece]:

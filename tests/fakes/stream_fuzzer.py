@@ -11,12 +11,12 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
 from echokit_py.llm.message_rules import is_utf8, read_arguments
 from echokit_py.llm.stream import ChatStream, Outcome, ResponsesStream
+from tests.beside import STREAMS, streams
 from tests.fakes import chat_server, responses_server
 from tests.fakes.scripted_server import Answer
 
@@ -24,7 +24,6 @@ Api = Literal["chat", "responses"]
 
 MAX_BYTES = 200_000
 BYTEWISE = 20_000  # what is longer isn't read byte by byte, which takes its time
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "streams"
 TOOLS = ("set_light", "get_weather", "search", "add")
 
 _TOKENS = [
@@ -67,13 +66,12 @@ class Seed:
 def seeds() -> list[Seed]:
     """Streams of the fakes, and those of the corpus where it stands beside the checkout."""
     found = [
-        Seed(f"{name} {n}", api, _body(answer), TOOLS)
+        Seed(f"{name} {n}", api, answer.body, TOOLS)
         for name, api, answers in _own()
         for n, answer in enumerate(answers)
     ]
-    manifest = CORPUS / "manifest.json"
-    for entry in json.loads(manifest.read_text("utf-8")) if manifest.is_file() else ():
-        body = (CORPUS / entry["file"]).read_bytes() if entry["api"] in ("chat", "responses") else b""
+    for entry in streams():
+        body = (STREAMS / entry["file"]).read_bytes() if entry["api"] in ("chat", "responses") else b""
         names = [tool if isinstance(tool, str) else "" for tool in entry.get("tools", [])]
         names = [*names, *entry.get("tool_schemas", {}), *(one["name"] for one in entry["expect"].get("calls", []))]
         if 0 < len(body) < MAX_BYTES:
@@ -92,10 +90,6 @@ def _own() -> Iterator[tuple[str, Api, list[Answer]]]:
     stream.call("call_1", "search", '{"q": "😀"}')
     stream.message("Done.")
     yield "responses", "responses", [responses.say("Hello. ", "Bye."), responses.call(*calls), stream.completed()]
-
-
-def _body(answer: Answer) -> bytes:
-    return b"".join(piece for piece in answer.pieces if isinstance(piece, bytes))
 
 
 def read(seed: Seed, body: bytes, sizes: Iterator[int] | None = None, *, clean: bool = True) -> Outcome:

@@ -5,23 +5,16 @@ The data stand beside the checkout (../shared/corpus) and are not part of it.
 
 from __future__ import annotations
 
-import json
 import re
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "cases" / "cases.json"
-PRESENT = CORPUS.is_file()
-ABSENT = "the corpus (../shared/corpus) is not here"
-Case = dict[str, Any]
+from tests.beside import ABSENT, PRESENT, Case, cases
+
+__all__ = ["ABSENT", "PRESENT", "Case", "bare", "faults", "text_cases"]
 
 
-@cache
 def text_cases() -> list[Case]:
     """All of them; none when the corpus is not here."""
-    listed: list[Case] = json.loads(CORPUS.read_text("utf-8")) if PRESENT else []
-    return [case for case in listed if case["area"] == "text"]
+    return cases("text")
 
 
 def bare(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,11 +11,10 @@ from echokit_py.asr.base import Transcript
 from echokit_py.config.settings import Timeouts, VadSettings
 from echokit_py.llm.base import LlmEvent, Message, Step, TextDelta, Tool
 from echokit_py.session.journal import TurnRecord
-from echokit_py.session.outbox import Outbox, OutboxClosed
 from echokit_py.session.session import Session
-from firmware_protocol.events import ASR, AudioChunk, Command, ServerEvent, StartAudio, StartChat
-from firmware_protocol.link import LinkParameters
+from firmware_protocol.events import ASR, AudioChunk, StartAudio, StartChat, Text
 from tests.fakes.providers import Scripted, scripted, silence, speech
+from tests.fakes.reading import ReadingBoard
 from tests.fakes.talking import Bench
 from tests.fakes.virtual_time import InlineExecutor, run
 
@@ -126,34 +124,22 @@ class Device:
             made.services, asr=self.asr, llm=self.llm, tts=self.tts, tools=self.tools.source, vad_settings=settings
         )
         self.session = Session("board", self.services)
-        self.outbox = Outbox()
-        self.seen: list[tuple[float, ServerEvent]] = []
+        board = ReadingBoard(self.session)
+        self.connect, self.disconnect = board.connect, board.disconnect
+        self.command, self.audio, self.seen = board.command, board.audio, board.seen
         self.quiet_since = 0.0
-        self._reader: asyncio.Task[None] | None = None
 
-    async def connect(self) -> None:
-        await self.disconnect()
-        self.outbox = Outbox()
-        await self.session.attach(self.outbox, LinkParameters(stream_asr=True, reconnect=True))
-        self._reader = asyncio.create_task(self._read(self.outbox), name="board")
-
-    async def disconnect(self) -> None:
-        await self.session.detach(self.outbox)
-        if self._reader is not None:
-            self._reader.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._reader
-
-    async def _read(self, outbox: Outbox) -> None:
-        with suppress(OutboxClosed):
-            while True:
-                entry = await outbox.get()
-                self.seen.append((asyncio.get_running_loop().time(), entry.event))
-                if entry.on_sent is not None:
-                    entry.on_sent()
-
-    async def command(self, command: Command) -> None:
-        await self.session.command(self.outbox, command)
+    async def cut_in(self, how: str, text: str = "And now?") -> None:
+        """What a user does in the middle of something: "StartChat", "Text" (types `text`), "connect", "disconnect"."""
+        match how:
+            case "StartChat":
+                await self.command(StartChat())
+            case "Text":
+                await self.command(Text(text))
+            case "connect":
+                await self.connect()
+            case _:
+                await self.disconnect()
 
     async def say(self, seconds: float) -> None:
         await self._send(speech(FRAME_S), seconds)
@@ -165,7 +151,7 @@ class Device:
     async def _send(self, frame: bytes, seconds: float) -> None:
         for _ in range(round(seconds / FRAME_S)):
             await asyncio.sleep(FRAME_S)
-            await self.session.audio(self.outbox, frame)
+            await self.audio(frame)
 
     async def ask(self, then: float = 3.0) -> None:
         await self.command(StartChat())

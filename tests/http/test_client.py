@@ -9,16 +9,19 @@ import socket
 import ssl
 import subprocess
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 
+from echokit_py.config.settings import Timeouts
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.http import HttpClient, client, read_body
+from tests.fakes import virtual_time
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 KEY = "sk-secret-0123456789"
@@ -306,6 +309,57 @@ async def test_a_connection_that_does_not_come_about_times_out(scheme: str, monk
         await http.close()
     assert (error.kind, error.retryable) == (ErrorKind.TIMEOUT, True)
     assert str(error).endswith("gave no connection in time")
+
+
+@contextmanager
+def full_backlog() -> Iterator[int]:
+    """A server that never accepts, and has no room for one more to wait: the kernel drops what asks for a connection.
+    Gives its port."""
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("seconds", [Timeouts().connect_s, 2.5])
+def test_a_server_that_never_accepts_is_given_its_time(seconds: float) -> None:
+    async def ask(port: int) -> float:
+        http = HttpClient(seconds)
+        began = asyncio.get_running_loop().time()
+        error = await failing(http, f"http://127.0.0.1:{port}/")
+        assert (error.kind, error.retryable) == (ErrorKind.TIMEOUT, True)
+        took = asyncio.get_running_loop().time() - began
+        await http.close()
+        return took
+
+    problems: list[dict[str, Any]] = []
+    with full_backlog() as port:
+        assert virtual_time.run(ask(port), problems.append) == pytest.approx(seconds, abs=0.01)
+    assert problems == []
+
+
+async def test_the_wait_for_a_free_connection_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def slow(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"a")
+        await done.wait()
+        return response
+
+    done = asyncio.Event()
+    monkeypatch.setattr(client, "MAX_CONNECTIONS", 1)
+    http = HttpClient(connect_s=0.2)
+    async with serving(slow) as url:
+        async with http.post(Stage.LLM, url + "/"):
+            error = await failing(http, url + "/")
+            done.set()
+        await http.close()
+    assert (error.kind, error.retryable) == (ErrorKind.TIMEOUT, True)
 
 
 async def test_https_to_a_server_without_tls(http: HttpClient) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from echokit_py.llm import names
@@ -35,6 +33,43 @@ CASES = [
     ("<think>never closed", "", "never closed", ""),
     ("[THINK]a[/THINK]b<thought>c</thought>", "b", "ac", ""),
     ("Let me see</think>Yes.", "Yes.", "Let me see", ""),
+    ("◁think▷Hm, ◁.◁/think▷Yes.", "Yes.", "Hm, ◁.", ""),
+    ("Let me see◁/think▷Yes.", "Yes.", "Let me see", ""),
+    (
+        "<seed:think>Hm.<seed:cot_budget_reflect>9</seed:cot_budget_reflect></seed:think>Yes.",
+        "Yes.",
+        "Hm.<seed:cot_budget_reflect>9</seed:cot_budget_reflect>",
+        "",
+    ),
+    ("Let me see</seed:think>Yes.", "Yes.", "Let me see", ""),
+    (
+        "<seed:tool_call><function=a></function></seed:tool_call>",
+        "",
+        "",
+        "<seed:tool_call><function=a></function></seed:tool_call>",
+    ),
+    ("<reasoning>a < b</reasoning>\n<answer>Yes.</answer>", "\n<answer>Yes.</answer>", "a < b", ""),
+    (
+        "<thinking>a<reflection>b</reflection>c</thinking><output>Yes.",
+        "<output>Yes.",
+        "a<reflection>b</reflection>c",
+        "",
+    ),
+    ("Well. <reflection>No.</reflection>Yes.", "Well. Yes.", "No.", ""),
+    ("<scratchpad>1 + 1 = 2</scratchpad>Two.", "Two.", "1 + 1 = 2", ""),
+    ("<|START_THINKING|>Hm.<|END_THINKING|><|START_RESPONSE|>Yes.<|END_RESPONSE|>", "Yes.", "Hm.", ""),
+    (
+        "<|START_THINKING|>Hm.<|END_THINKING|><|START_ACTION|>[]<|END_ACTION|>",
+        "",
+        "Hm.",
+        "<|START_ACTION|>[]<|END_ACTION|>",
+    ),
+    (
+        "◁ and ▷, <reason>, <seed>, <summary>s</summary> stay",
+        "◁ and ▷, <reason>, <seed>, <summary>s</summary> stay",
+        "",
+        "",
+    ),
     ("<think>a</think>b</think>c", "bc", "a", ""),
     ("Sure. <tool_call>\n{}\n</tool_call> Done.", "Sure.  Done.", "", "<tool_call>\n{}\n</tool_call>"),
     ("<function=open_blind>{}</function>", "", "", "<function=open_blind>{}</function>"),
@@ -80,9 +115,7 @@ CASES = [
 def test_the_same_however_the_content_is_cut(content: str, text: str, reasoning: str, call: str) -> None:
     assert sort([content]) == (text, reasoning, call)
     assert sort(list(content)) == (text, reasoning, call)
-    chance = random.Random(3)
-    for _ in range(20):
-        cut = chance.randrange(len(content) + 1)
+    for cut in range(len(content) + 1):
         assert sort([content[:cut], content[cut:]]) == (text, reasoning, call)
 
 

@@ -9,9 +9,7 @@ import base64
 import json
 import random
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,28 +17,19 @@ import pytest
 from echokit_py.llm.assemble import assemble, read_tools
 from echokit_py.llm.base import Tool
 from echokit_py.llm.stream import ChatStream, ResponsesStream
+from tests.beside import STREAMS, Case, cases, needs_corpus, streams
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
 READ_SIZES = (1, 7, 4096)  # bytes, besides the whole at once
-PRESENT = (CORPUS / "streams" / "manifest.json").is_file()
 
-pytestmark = pytest.mark.skipif(not PRESENT, reason="the corpus (../shared/corpus) is not here")
+pytestmark = needs_corpus
 
 
-@cache
 def manifest() -> list[dict[str, Any]]:
-    if not PRESENT:
-        return []
-    listed: list[dict[str, Any]] = json.loads((CORPUS / "streams" / "manifest.json").read_text("utf-8"))
-    return [entry for entry in listed if entry["api"] in ("chat", "responses")]
+    return [entry for entry in streams() if entry["api"] in ("chat", "responses")]
 
 
-@cache
-def cases() -> list[dict[str, Any]]:
-    if not PRESENT:
-        return []
-    listed: list[dict[str, Any]] = json.loads((CORPUS / "cases" / "cases.json").read_text("utf-8"))
-    return [case for case in listed if case["area"] in ("sse", "toolcall") and "llm_script" not in case["input"]]
+def recorded() -> list[Case]:
+    return [case for case in cases("sse", "toolcall") if "llm_script" not in case["input"]]
 
 
 def tools_of(entry: dict[str, Any]) -> list[Tool] | None:
@@ -82,7 +71,7 @@ def differences(report: dict[str, Any], expected: dict[str, Any], *, ordered: bo
 
 @pytest.mark.parametrize("entry", manifest(), ids=lambda entry: str(entry["file"]))
 def test_streams(entry: dict[str, Any]) -> None:
-    body = (CORPUS / "streams" / entry["file"]).read_bytes()
+    body = (STREAMS / entry["file"]).read_bytes()
     tools = tools_of(entry)
     report = assemble([body], entry["api"], tools)
     readings = [entry["expect"], *({**entry["expect"], **other} for other in entry.get("accept_also", []))]
@@ -107,8 +96,8 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one == other
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: str(case["id"]))
-def test_cases(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", recorded(), ids=lambda case: str(case["id"]))
+def test_cases(case: Case) -> None:
     given = case["input"]
     if "wire_chunks_b64" in given:
         chunks = [base64.b64decode(chunk) for chunk in given["wire_chunks_b64"]]

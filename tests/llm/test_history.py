@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ import pytest
 from echokit_py.llm.base import Message, ToolCall
 from echokit_py.llm.history import MAX_CHARS, MAX_UNANSWERED, RECENT_IDS, Form, History, Missing, check
 from echokit_py.llm.turns import MAX_MESSAGE_CHARS
-
-CASES = Path(__file__).parents[2].parent / "shared" / "corpus" / "cases" / "cases.json"
+from tests.beside import cases
 
 SYSTEM: Message = {"role": "system", "content": "You are a home assistant."}
 LOCK = ToolCall("c1", "lock_door", '{"door": "front"}')
@@ -401,12 +399,8 @@ def test_the_longest_ladders() -> None:
     assert [form.turns for form in history.forms()] == [1000, 1000, 1000, 250, 0, 0]
 
 
-def cases() -> list[Any]:
-    if not CASES.exists():
-        return [pytest.param({}, marks=pytest.mark.skip(reason=f"{CASES} is not there"))]
-    found = json.loads(CASES.read_text())
-    chosen = [case for case in found if case["area"] == "history" and not case["debatable"]]
-    return [pytest.param(case, id=case["id"]) for case in chosen]
+def settled() -> list[Any]:
+    return [pytest.param(case, id=case["id"]) for case in cases("history") if not case["debatable"]]
 
 
 def play(history: History, events: list[dict[str, Any]]) -> None:
@@ -443,7 +437,7 @@ def fits_one(message: Message, expected: dict[str, Any]) -> bool:
     )
 
 
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", settled())
 def test_public_bug_reports(case: dict[str, Any]) -> None:
     given_, expect = case["input"], case["expect"]
     stored: list[Message] = given_["messages"]

@@ -188,9 +188,14 @@ async def test_a_child_that_does_not_leave_is_killed(script: Script, monkeypatch
     script.write(STUBBORN)
     server = script.server()
     await server.start()
+    child = server.pid
+    assert child is not None
+    assert psutil.pid_exists(child)
     async with asyncio.timeout(LIMIT_S):
         await server.close()
         await server.close()  # a second time is harmless
+    assert not psutil.pid_exists(child)
+    assert server.pid is None
 
 
 # ---- the real child ----

@@ -1,78 +1,33 @@
-"""The Responses client against a scripted server on a real socket: requests as they must be, and every way to fail."""
+"""The Responses client against a scripted server on a real socket: what is its own, above all its requests."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from echokit_py.config.settings import OpenAiResponsesLlm
-from echokit_py.errors import BackendError, ErrorKind, Stage
+from echokit_py.errors import ErrorKind
 from echokit_py.http import HttpClient
 from echokit_py.http.body import encode
-from echokit_py.llm import request, responses
-from echokit_py.llm.base import LlmEvent, Message, ReasoningDelta, Refusal, Step, TextDelta, Tool, ToolCall
+from echokit_py.llm import responses
+from echokit_py.llm.base import ReasoningDelta, Refusal, Step, TextDelta, ToolCall
 from echokit_py.llm.history import History
 from echokit_py.llm.offer import Offers
-from echokit_py.llm.responses import KeptReasoning, OpenAiResponses, build, request_body, to_tool
+from echokit_py.llm.responses import KeptReasoning, build, request_body, to_tool
 from echokit_py.llm.responses_input import Item
 from echokit_py.llm.stream import ResponsesStream
-from tests.fakes.faults import Fault
+from tests.beside import STREAMS, needs_corpus
 from tests.fakes.responses_server import (
-    ANSWER,
-    FAULTS,
     ResponsesServer,
     Stream,
-    broken_off,
     call,
-    error_event,
     say,
 )
-from tests.fakes.scripted_server import Answer, Script, slow, status
-
-HI: list[Message] = [{"role": "user", "content": "Hi"}]
-LIGHT = Tool("set_light", "Switch a light.", {"type": "object", "properties": {"room": {"type": "string"}}})
-RECORDED = Path(__file__).parents[2].parent / "shared" / "corpus" / "streams" / "recorded"
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[HttpClient]:
-    client = HttpClient(connect_s=5)
-    yield client
-    await client.close()
-
-
-def client(http: HttpClient, server: ResponsesServer, api_key: str = "", **extra: Any) -> OpenAiResponses:
-    return OpenAiResponses(
-        http, url=server.url, api_key=api_key, model="gpt", instructions="You are helpful.", extra=extra
-    )
-
-
-async def ask(
-    llm: OpenAiResponses, *tools: Tool, messages: Sequence[Message] = HI
-) -> tuple[list[LlmEvent], BackendError | None]:
-    """All events, and the error at the end if there was one."""
-    events: list[LlmEvent] = []
-    try:
-        async for happened in llm.stream(messages, tools):
-            events.append(happened)
-    except BackendError as error:
-        return events, error
-    return events, None
-
-
-def text_of(events: list[LlmEvent]) -> str:
-    return "".join(happened.text for happened in events if isinstance(happened, TextDelta))
-
-
-def step_of(events: list[LlmEvent]) -> Step:
-    assert isinstance(events[-1], Step)
-    return events[-1]
+from tests.fakes.scripted_server import Answer
+from tests.llm.apis import HI, LIGHT, ask, step_of, text_of
+from tests.llm.apis import responses as client
 
 
 async def test_an_answer(http: HttpClient) -> None:
@@ -188,12 +143,6 @@ async def test_a_tool_of_the_server_and_one_of_ours_in_one_answer(http: HttpClie
         assert step.refused == ()
 
 
-async def test_only_offered_tools_are_called(http: HttpClient) -> None:
-    async with ResponsesServer(call(("c1", "set_light", "{}"))) as server:
-        step = step_of((await ask(client(http, server)))[0])
-        assert (step.calls, [one.reason for one in step.refused]) == ((), [Refusal.UNKNOWN_TOOL])
-
-
 async def test_a_call_of_an_incomplete_answer_is_not_run(http: HttpClient) -> None:
     stream = Stream()
     stream.call("c1", "set_light", "{}")
@@ -217,128 +166,6 @@ async def test_extra_wins_but_for_input_and_stream() -> None:
         "input": items,
         "stream": True,
     }
-
-
-async def test_deltas_come_as_they_are_sent(http: HttpClient) -> None:
-    gate = asyncio.Event()
-    async with ResponsesServer(say("Hello. ", gate, "Bye.")) as server:
-        events = client(http, server).stream(HI)
-        assert await anext(events) == TextDelta("Hello. ")
-        gate.set()
-        assert [happened async for happened in events][-1] == Step("Hello. Bye.", "", "stop")
-
-
-async def test_byte_by_byte(http: HttpClient) -> None:
-    async with ResponsesServer(slow(say("Grüße, 世界 😀."))) as server:
-        events, error = await ask(client(http, server))
-        assert (text_of(events), error) == ("Grüße, 世界 😀.", None)
-
-
-async def test_reading_stops_at_the_last_event(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request, "END_GRACE_S", 0)
-    async with ResponsesServer(Answer(say("Hello there.").pieces, end="hang")) as server:
-        assert text_of((await ask(client(http, server)))[0]) == "Hello there."
-        await server.until(lambda: server.disconnects == 1)
-
-
-async def test_the_connection_is_used_again(http: HttpClient) -> None:
-    async with ResponsesServer() as server:
-        for _ in range(3):
-            await ask(client(http, server))
-        assert len(server.connections) == 1
-
-
-async def test_a_whole_answer_instead_of_a_stream_is_taken(http: HttpClient) -> None:
-    body = b'{"object": "response", "status": "completed", "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi!"}]}]}'  # noqa: E501
-    async with ResponsesServer(Answer([body], content_type="application/json")) as server:
-        events, error = await ask(client(http, server))
-        assert (text_of(events), error) == ("Hi!", None)
-
-
-@pytest.mark.parametrize(
-    ("script", "kind", "said"),
-    [
-        (Fault.REFUSE, ErrorKind.BROKEN_OFF, ""),
-        (Fault.STATUS_500, ErrorKind.SERVER, ""),
-        (Fault.STATUS_429, ErrorKind.RATE_LIMIT, ""),
-        (Fault.GARBAGE, ErrorKind.BROKEN_OFF, ""),
-        (Fault.HTML, ErrorKind.BAD_ANSWER, ""),
-        (Fault.EMPTY, ErrorKind.BROKEN_OFF, ""),
-        (Fault.CUT_FIRST, ErrorKind.BROKEN_OFF, ""),
-        (Fault.CUT_MIDDLE, ErrorKind.BROKEN_OFF, "Hello. "),
-        (Fault.CUT_LAST, ErrorKind.BROKEN_OFF, "Hello. I am here."),  # within the event that would have proved it
-        (broken_off("Hello. ", "I am"), ErrorKind.BROKEN_OFF, "Hello. I am"),
-        (broken_off("Hello. ", "I am", end="clean"), ErrorKind.BROKEN_OFF, "Hello. I am"),
-        (broken_off(), ErrorKind.BROKEN_OFF, ""),
-        (status(401), ErrorKind.AUTH, ""),
-        (status(404, "no such model"), ErrorKind.REFUSED, ""),
-        (status(400, "exceeds the context window", "context_length_exceeded"), ErrorKind.CONTEXT, ""),
-        (Answer([b'{"error": {"message": "boom"}}'], content_type="application/json"), ErrorKind.SERVER, ""),
-        (Answer([*broken_off("Hi. ").pieces, error_event("boom")]), ErrorKind.SERVER, "Hi. "),
-        (Stream().failed("rate_limit_exceeded", "Please try again in 7 s."), ErrorKind.RATE_LIMIT, ""),
-        (Stream().failed("server_error", "The model failed."), ErrorKind.SERVER, ""),
-    ],
-)  # fmt: skip
-async def test_failures(http: HttpClient, script: Script, kind: ErrorKind, said: str) -> None:
-    async with ResponsesServer(script, say("Hello there.")) as server:
-        events, error = await ask(client(http, server))
-        assert error is not None
-        assert (error.stage, error.kind, text_of(events)) == (Stage.LLM, kind, said)
-        assert not any(isinstance(happened, Step) for happened in events)
-        assert len(server.requests) == 1  # nothing is tried again here
-        events, error = await ask(client(http, server))
-        assert (text_of(events), error) == ("Hello there.", None)
-
-
-@pytest.mark.parametrize("script", [ANSWER, Fault.SLOW, Answer(ANSWER.pieces, end="cut")])
-async def test_an_answer_that_was_whole_counts_however_its_connection_ends(http: HttpClient, script: Script) -> None:
-    async with ResponsesServer(script) as server:
-        events, error = await ask(client(http, server))
-        assert error is None
-        assert step_of(events) == Step("Hello. I am here.", "", "stop")
-
-
-async def test_a_call_whose_stream_was_cut_is_not_run(http: HttpClient) -> None:
-    whole = call(("c1", "set_light", "{}"))
-    async with ResponsesServer(Answer(whole.pieces[:-1], end="reset")) as server:
-        events, error = await ask(client(http, server), LIGHT)
-        assert error is not None
-        assert (error.kind, events) == (ErrorKind.BROKEN_OFF, [])
-
-
-@pytest.mark.parametrize("fault", [Fault.HANG, Fault.STALL])
-async def test_cancelling_closes_the_request(http: HttpClient, fault: Fault) -> None:
-    async with ResponsesServer(fault, say("Hello there.")) as server:
-        task = asyncio.create_task(ask(client(http, server)))
-        await server.until(lambda: server.open_requests == 1)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        await server.until(lambda: server.disconnects == 1)
-        assert text_of((await ask(client(http, server)))[0]) == "Hello there."
-
-
-async def test_closing_the_generator_closes_the_request(http: HttpClient) -> None:
-    async with ResponsesServer(Fault.STALL) as server:
-        async with aclosing(client(http, server).stream(HI)) as events:
-            assert await anext(events) == TextDelta("Hello. ")
-        await server.until(lambda: server.disconnects == 1)
-
-
-async def test_a_key_that_the_server_repeats_is_hidden(http: HttpClient) -> None:
-    async with ResponsesServer(Answer([error_event("bad key s3cret-123456")]), status(401, "s3cret-123456")) as server:
-        for _ in range(2):
-            _, error = await ask(client(http, server, "s3cret-123456"))
-            assert error is not None
-            assert "s3cret" not in str(error)
-
-
-async def test_probe(http: HttpClient) -> None:
-    async with ResponsesServer(FAULTS[Fault.STALL]) as server:  # one token is enough
-        assert await client(http, server).probe() == "model gpt answers"
-        server.fault = Fault.STATUS_500
-        with pytest.raises(BackendError):
-            await client(http, server).probe()
 
 
 async def test_build(http: HttpClient) -> None:
@@ -455,10 +282,10 @@ def test_reasoning_without_an_id() -> None:
     assert kept == {"c1": ({"type": "reasoning", "summary": [], "encrypted_content": "E"},)}
 
 
-@pytest.mark.skipif(not RECORDED.is_dir(), reason="the corpus (../shared/corpus) is not here")
+@needs_corpus
 def test_reasoning_as_openai_sends_it() -> None:
     reader = ResponsesStream(None)
-    reader.feed((RECORDED / "openai-responses-4.sse").read_bytes())
+    reader.feed((STREAMS / "recorded" / "openai-responses-4.sse").read_bytes())
     [(call_id, items)] = reader.reasoning.items()
     [called] = reader.close(clean=True).step.calls
     assert call_id == called.id

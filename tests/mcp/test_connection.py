@@ -5,76 +5,30 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from aiohttp import web
-from mcp import types
 
 from echokit_py.config.settings import McpServer
-from echokit_py.errors import BackendError, ErrorKind
+from echokit_py.errors import ErrorKind
 from echokit_py.mcp import upkeep
 from echokit_py.mcp.base import Refused, Unanswered
 from echokit_py.mcp.connection import Connection
 from tests.fakes import virtual_time
 from tests.mcp.legacy_server import LegacyServer, event, named, reply, serving
+from tests.mcp.opened import LIMIT_S, Open
+from tests.mcp.opened import opened as open_to
 
 
-class Open:
-    """An open connection; `lists` are the names that were listed, one entry a list."""
-
-    def __init__(self, server: LegacyServer, **settings: Any) -> None:
-        self.server = server
-        self.connection = Connection(McpServer.model_validate({"server": server.url, "name": "home", **settings}))
-        self.lists: list[list[str]] = []
-        self.tools: Sequence[types.Tool] = ()
-        self._listed = asyncio.Condition()
-        self.task = asyncio.create_task(self.connection.run(self._take))
-
-    async def _take(self, tools: Sequence[types.Tool]) -> None:
-        self.tools = tools
-        async with self._listed:
-            self.lists.append([tool.name for tool in tools])
-            self._listed.notify_all()
-
-    async def listed(self, count: int = 1) -> list[str]:
-        async with asyncio.timeout(20), self._listed:
-            await self._listed.wait_for(lambda: len(self.lists) >= count or self.task.done())
-        return self.lists[-1]
-
-    async def call(self, name: str = "on", limit_s: float = 20) -> str:
-        result = await self.connection.call(name, {}, asyncio.get_running_loop().time() + limit_s)
-        assert isinstance(result.content[0], types.TextContent)
-        return result.content[0].text
-
-    async def end(self) -> BackendError:
-        """Wait until it has ended by itself."""
-        async with asyncio.timeout(20):
-            with pytest.raises(BackendError) as raised:
-                await self.task
-        return raised.value
+def entry(server: LegacyServer, **settings: Any) -> McpServer:
+    return McpServer.model_validate({"server": server.url, "name": "home", **settings})
 
 
-@asynccontextmanager
-async def opened(server: LegacyServer, **settings: Any) -> AsyncIterator[Open]:
-    """A connection whose tools are listed; nothing is left of it after the block."""
-    before = asyncio.all_tasks()
-    connection = Open(server, **settings)
-    try:
-        await connection.listed()
-        yield connection
-    finally:
-        connection.task.cancel()
-        await asyncio.wait([connection.task])
-        ours = {task for task in asyncio.all_tasks() - before if not _of_the_server(task)}
-        assert ours == set()
-
-
-def _of_the_server(task: asyncio.Task[Any]) -> bool:
-    return "aiohttp" in repr(task)
+def opened(server: LegacyServer, **settings: Any) -> AbstractAsyncContextManager[Open]:
+    return open_to(entry(server, **settings))
 
 
 async def test_it_lists_calls_and_says_goodbye() -> None:
@@ -308,7 +262,10 @@ async def test_an_error_of_the_server_is_passed_on() -> None:
             assert str(raised.value) == "Unknown tool: [31mon ***"
 
 
-async def test_a_cancelled_call_is_cancelled_with_the_server_at_once_and_kills_nothing() -> None:
+async def test_a_cancelled_call_is_cancelled_with_the_server_at_once_and_kills_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("echokit_py.mcp.connection.GRACE_S", 1000)  # whoever waited for the answer would wait so long
     async with serving() as server:
         release = asyncio.Event()
 
@@ -321,7 +278,7 @@ async def test_a_cancelled_call_is_cancelled_with_the_server_at_once_and_kills_n
             task = asyncio.create_task(connection.call())
             call = await server.received("tools/call")
             task.cancel()
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(LIMIT_S):
                 await asyncio.wait([task])
             assert task.cancelled()
             told = await server.received("notifications/cancelled")
@@ -440,9 +397,9 @@ async def test_why_http_and_sse_can_not_be_used() -> None:
     async with serving() as server:
         server.url = server.url.replace("/mcp", "/sse")
         server.get_status = 401
-        error = await Open(server, type="sse").end()
+        error = await Open(entry(server, type="sse")).end()
         assert (error.kind, error.status) == (ErrorKind.AUTH, 401)
-    error = await Open(server, type="sse").end()
+    error = await Open(entry(server, type="sse")).end()
     assert (error.kind, error.args[0]) == (ErrorKind.CONNECT, "can't be reached: Connection refused")
 
 
@@ -457,14 +414,14 @@ async def test_why_a_server_can_not_be_used(status: int, kind: ErrorKind) -> Non
             return web.Response(status=status)
 
         server.answers = {"server/discover": refuse, "initialize": refuse}
-        error = await Open(server).end()
+        error = await Open(entry(server)).end()
         assert (error.kind, error.status) == (kind, status)
 
 
 async def test_a_server_that_is_not_there() -> None:
     async with serving() as server:
         pass
-    error = await Open(server).end()
+    error = await Open(entry(server)).end()
     assert (error.kind, error.args[0]) == (ErrorKind.CONNECT, "can't be reached: Connection refused")
 
 
@@ -475,4 +432,4 @@ async def test_something_that_is_no_mcp_server() -> None:
             return web.Response(text="<html>", content_type="text/html")
 
         server.answers = {"server/discover": greet, "initialize": greet}
-        assert (await Open(server).end()).kind is ErrorKind.BAD_ANSWER
+        assert (await Open(entry(server)).end()).kind is ErrorKind.BAD_ANSWER

@@ -9,34 +9,24 @@ import json
 import re
 from collections.abc import AsyncIterator, Set
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from echokit_py.config.mcp_server import McpServer
+from tests.beside import Case, cases, needs_corpus
 from tests.fakes.talking import shown
 from tests.mcp_servers.scripted import ScriptedMcp
 from tests.mcp_servers.talk import Tooled, over_http, over_stdio, tooled, until
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "cases" / "cases.json"
-PRESENT = CORPUS.is_file()
-Case = dict[str, Any]
+pytestmark = needs_corpus
 
-pytestmark = pytest.mark.skipif(not PRESENT, reason="the corpus (../shared/corpus) is not here")
-
-
-@cache
-def cases() -> dict[str, Case]:
-    listed: list[Case] = json.loads(CORPUS.read_text("utf-8")) if PRESENT else []
-    return {case["id"]: case for case in listed if case["area"] == "mcp"}
-
-
-OVER_HTTP = [name for name, case in cases().items() if case["input"]["servers"][0]["transport"] == "streamable_http"]
-TIMED = [name for name in OVER_HTTP if "timeline" in cases()[name]["input"]["servers"][0]]
+CASES = {case["id"]: case for case in cases("mcp")}
+OVER_HTTP = [name for name, case in CASES.items() if case["input"]["servers"][0]["transport"] == "streamable_http"]
+TIMED = [name for name in OVER_HTTP if "timeline" in CASES[name]["input"]["servers"][0]]
 TOLD_AT_ONCE = sorted(set(OVER_HTTP) - set(TIMED))
-OVER_STDIO = sorted(set(cases()) - set(OVER_HTTP))
+OVER_STDIO = sorted(set(CASES) - set(OVER_HTTP))
 
 
 def options(case: Case) -> dict[str, Any]:
@@ -66,7 +56,7 @@ async def over_scripts(case: Case, *, sse: bool) -> AsyncIterator[tuple[Tooled, 
 @pytest.mark.parametrize("sse", [False, True], ids=["json", "sse"])
 @pytest.mark.parametrize("name", TOLD_AT_ONCE)
 async def test_a_case(name: str, sse: bool) -> None:
-    case = cases()[name]
+    case = CASES[name]
     expected = case["expect"]
     async with over_scripts(case, sse=sse) as (conversation, servers):
         await check_offer(conversation, expected)
@@ -132,7 +122,7 @@ def check_result(result: str, wanted: Case, said: Set[str] = frozenset()) -> Non
 
 @pytest.mark.parametrize("name", TIMED)
 async def test_a_list_that_changes(name: str) -> None:
-    case = cases()[name]
+    case = CASES[name]
     timeline = case["input"]["servers"][0]["timeline"]
     given = {**case["input"]["servers"][0], "tools": timeline[0]["tools"]}
     async with over_scripts({**case, "input": {"servers": [given]}}, sse=False) as (conversation, [server]):
@@ -150,7 +140,7 @@ async def test_a_list_that_changes(name: str) -> None:
 
 @pytest.mark.parametrize("name", OVER_STDIO)
 async def test_noise_on_stdout(name: str, tmp_path: Path) -> None:
-    case = cases()[name]
+    case = CASES[name]
     [given] = case["input"]["servers"]
     script, starts = tmp_path / "script.json", tmp_path / "starts"
     script.write_text(json.dumps(given["stdout"]), "utf-8")

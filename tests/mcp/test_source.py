@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -15,11 +16,11 @@ from mcp import types
 
 from echokit_py.config.settings import McpServer
 from echokit_py.mcp.base import Refused, State, Unanswered
-from echokit_py.mcp.source import BACK_LIMIT_S, OVERALL, PER_SERVER, McpTools
+from echokit_py.mcp.source import BACK_LIMIT_S, CLOSE_LIMIT_S, OVERALL, PER_SERVER, McpTools
 from echokit_py.mcp.supervisor import Connected
 from echokit_py.tools.base import ToolResult
 from tests.fakes import virtual_time
-from tests.mcp.connections import Script, error, text, tool
+from tests.mcp.connections import FakeConnection, Script, error, text, tool
 
 
 async def _here(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -298,3 +299,25 @@ def test_the_sdk_is_not_imported_before_there_is_a_server_to_connect_to() -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == ""
+
+
+def test_closing_leaves_behind_what_does_not_let_go(caplog: pytest.LogCaptureFixture) -> None:
+    home, release = Script(tools=[tool("on")]), asyncio.Event()
+
+    async def hold(_: object) -> None:
+        with suppress(asyncio.CancelledError):
+            await release.wait()
+        await release.wait()
+
+    async def work() -> None:
+        tools = McpTools([McpServer(server="http://127.0.0.1:1/mcp", name="home")], connect=home.connect)
+        with patch.object(FakeConnection, "run", lambda _, on_tools: hold(on_tools)):
+            await tools.start()
+            await asyncio.sleep(1)
+            began = asyncio.get_running_loop().time()
+            await tools.close()
+        assert asyncio.get_running_loop().time() - began == pytest.approx(CLOSE_LIMIT_S, abs=0.1)
+        release.set()
+
+    virtual_time.run(work(), lambda context: pytest.fail(str(context)))
+    assert "MCP server home does not let go and is left behind" in caplog.text

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from mcp import types
 
 from echokit_py.config.settings import McpServer
 from echokit_py.errors import BackendError, ErrorKind
+from echokit_py.mcp import source, stdio
 from echokit_py.mcp.base import State, Unanswered
-from echokit_py.mcp.connection import Connection
 from echokit_py.mcp.source import McpTools, probe
+from tests.mcp.opened import LIMIT_S, Open, opened
 
 # As small as a server can be, in a Python that starts in 20 ms. Its child outlives it, if it is let.
 PROGRAM = """
@@ -50,6 +50,8 @@ for line in sys.stdin:
     print("noise", flush=True)
 """
 
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{PROGRAM}\nwhile True: time.sleep(1)"
+
 
 def program(code: str = PROGRAM, **settings: object) -> McpServer:
     return McpServer.model_validate(
@@ -66,50 +68,21 @@ def program(code: str = PROGRAM, **settings: object) -> McpServer:
 
 async def gone(pids: Sequence[int]) -> None:
     """Wait until no process has one of these ids."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT_S):
         while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in pids):
             await asyncio.sleep(0.01)
 
 
-class Open:
-    """An open connection to a program."""
-
-    def __init__(self, server: McpServer) -> None:
-        self.connection = Connection(server)
-        self._listed = asyncio.Event()
-        self.task = asyncio.create_task(self.connection.run(self._take))
-
-    async def _take(self, _: Sequence[types.Tool]) -> None:
-        self._listed.set()
-
-    async def listed(self) -> None:
-        async with asyncio.timeout(20):
-            await self._listed.wait()
-
-    async def call(self, name: str = "pids") -> str:
-        result = await self.connection.call(name, {}, asyncio.get_running_loop().time() + 20)
-        assert isinstance(result.content[0], types.TextContent)
-        return result.content[0].text
-
-    async def end(self) -> BackendError:
-        async with asyncio.timeout(20):
-            with pytest.raises(BackendError) as raised:
-                await self.task
-        return raised.value
-
-    async def pids(self) -> list[int]:
-        return [int(word) for word in (await self.call()).split()[:3]]
+async def pids_of(server: Open) -> list[int]:
+    return [int(word) for word in (await server.call("pids")).split()[:3]]
 
 
 async def test_noise_is_skipped_and_what_it_says_on_stderr_is_logged_without_secrets(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.DEBUG, "echokit_py"):
-        server = Open(program())
-        await server.listed()
-        assert "API_TOKEN" in await server.call()
-        server.task.cancel()
-        await asyncio.wait([server.task])
+        async with opened(program()) as server:
+            assert "API_TOKEN" in await server.call("pids")
     warned = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert warned == ["the MCP server p writes to its standard output what is no message; skipped"]
     assert "the MCP server p: token is ***" in caplog.text
@@ -118,61 +91,49 @@ async def test_noise_is_skipped_and_what_it_says_on_stderr_is_logged_without_sec
 
 async def test_it_gets_no_variable_of_ours_that_is_not_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret-of-ours")
-    server = Open(program())
-    await server.listed()
-    assert "OPENAI_API_KEY" not in await server.call()
-    server.task.cancel()
-    await asyncio.wait([server.task])
+    async with opened(program()) as server:
+        assert "OPENAI_API_KEY" not in await server.call("pids")
 
 
-async def test_closing_ends_it_and_what_it_has_started() -> None:
-    server = Open(program())
-    await server.listed()
-    pids = await server.pids()
-    server.task.cancel()
-    async with asyncio.timeout(3):
-        await asyncio.wait([server.task])
+@pytest.mark.parametrize("code", [PROGRAM, STUBBORN], ids=["willing", "stubborn"])
+async def test_closing_ends_it_and_what_it_has_started(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if code == STUBBORN:
+        monkeypatch.setattr(stdio, "EXIT_S", 0.1)
+        monkeypatch.setattr(stdio, "TERM_S", 0.1)
+    async with opened(program(code)) as server:
+        pids = await pids_of(server)
     await gone(pids)
 
 
-async def test_one_that_ignores_everything_is_killed() -> None:
-    code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + PROGRAM + "\nwhile True: time.sleep(1)"
-    server = Open(program(code))
-    await server.listed()
-    pids = await server.pids()
-    server.task.cancel()
-    async with asyncio.timeout(3):
-        await asyncio.wait([server.task])
-    await gone(pids)
+def test_even_a_stubborn_one_is_ended_before_closing_gives_up() -> None:
+    assert stdio.EXIT_S + 2 * stdio.TERM_S < source.CLOSE_LIMIT_S
 
 
 async def test_its_death_is_noticed_and_takes_its_children_along() -> None:
-    server = Open(program())
-    await server.listed()
-    pids = await server.pids()
-    os.kill(pids[1], signal.SIGKILL)
-    assert "exit status 137" in str(await server.end())
+    async with opened(program()) as server:
+        pids = await pids_of(server)
+        os.kill(pids[1], signal.SIGKILL)
+        assert "exit status 137" in str(await server.end())
     await gone(pids)
 
 
 async def test_a_call_in_whose_middle_it_died_may_have_run() -> None:
-    server = Open(program())
-    await server.listed()
-    with pytest.raises(Unanswered) as raised:
-        await server.call("die")
-    assert not raised.value.not_run
-    assert "exit status 7" in str(await server.end())
+    async with opened(program()) as server:
+        with pytest.raises(Unanswered) as raised:
+            await server.call("die")
+        assert not raised.value.not_run
+        assert "exit status 7" in str(await server.end())
 
 
 async def test_it_goes_when_we_are_killed(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(
         "import asyncio\n"
-        "from tests.mcp.test_stdio import Open, program\n"
+        "from tests.mcp.test_stdio import Open, pids_of, program\n"
         "async def main():\n"
         "    server = Open(program())\n"
         "    await server.listed()\n"
-        "    print(*await server.pids(), flush=True)\n"
+        "    print(*await pids_of(server), flush=True)\n"
         "    await asyncio.sleep(100)\n"
         "asyncio.run(main())\n"
     )
@@ -214,7 +175,7 @@ async def test_one_that_dies_is_started_again_and_close_leaves_nothing() -> None
     assert "outcome unknown" in (await tools.call("die", {})).text
     again = await _pids(tools)
     assert pids[1] != again[1]
-    async with asyncio.timeout(3.5):
+    async with asyncio.timeout(LIMIT_S):
         await tools.close()
     assert asyncio.all_tasks() == before
     await gone(pids + again)
@@ -222,7 +183,7 @@ async def test_one_that_dies_is_started_again_and_close_leaves_nothing() -> None
 
 
 async def _pids(tools: McpTools) -> list[int]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT_S):
         while not tools.tools():
             await asyncio.sleep(0.01)
     return [int(word) for word in (await tools.call("pids", {})).text.split()[:3]]

@@ -59,8 +59,10 @@ def test_a_spoilt_marker_counts_as_none(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_marker_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
-    (tmp_path / "occupied").write_bytes(b"")
+    (tmp_path / "occupied").write_bytes(b"here")
     write_marks(tmp_path / "occupied", {})
+    assert read_marks(tmp_path / "occupied") == {}
+    assert (tmp_path / "occupied").read_bytes() == b"here"
 
 
 def test_an_unchanged_file_is_not_hashed_again_until_asked(file: Path) -> None:

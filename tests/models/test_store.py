@@ -160,6 +160,9 @@ async def test_a_path_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.Monk
     assert await a_store(tmp_path).path("~/own.gguf") == tmp_path / "own.gguf"
     with pytest.raises(ModelError, match=r"there is no file .*/none\.gguf"):
         await a_store(tmp_path).path("none.gguf")
+    for text in ("~nobody-of-that-name/own.gguf", "x" * 5000 + ".gguf"):
+        with pytest.raises(ModelError, match="is not the path of a model: "):
+            await a_store(tmp_path).path(text)
 
 
 async def test_a_root_that_cannot_be_made_is_named(hub: FakeHub, tmp_path: Path) -> None:

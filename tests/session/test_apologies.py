@@ -11,7 +11,7 @@ from echokit_py.audio.pcm import seconds
 from echokit_py.config.settings import Settings
 from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.session import apologies
-from echokit_py.session.apologies import SENTENCES, cause, language_of, load, revoice
+from echokit_py.session.apologies import SENTENCES, choose, language_of, load, revoice
 from echokit_py.session.apology_texts import WORDINGS
 from tests.fakes import virtual_time
 from tests.fakes.providers import ScriptedTts, speech
@@ -23,9 +23,33 @@ def test_every_cause_has_its_audio() -> None:
     known = load()
     assert known.keys() == SENTENCES.keys()
     assert all(2 < seconds(apology.pcm) < 8 for apology in known.values())
-    for stage in Stage:
-        for spoke in (True, False):
-            assert cause(stage, spoke=spoke) in known
+
+
+ALL_STAGES = {Stage.VAD: "other", Stage.ASR: "asr", Stage.LLM: "llm", Stage.TTS: "tts", Stage.TOOL: "tool"}
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_the_failed_stage_is_said_and_shown(stage: Stage) -> None:
+    known, error = load(), BackendError(stage, ErrorKind.TIMEOUT, "no")
+    assert choose(known, error, spoke=False) is known[ALL_STAGES[stage]]
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_of_an_answer_that_broke_off_the_stage_is_shown(stage: Stage) -> None:
+    known, error = load(), BackendError(stage, ErrorKind.TIMEOUT, "no")
+    found = choose(known, error, spoke=True)
+    assert found is not None
+    shown = "broke_off" if stage is Stage.VAD else ALL_STAGES[stage]
+    assert found.status == known[shown].status
+    said = "tts" if stage is Stage.TTS else "broke_off"
+    assert (found.text, found.pcm) == (known[said].text, known[said].pcm)
+
+
+@pytest.mark.parametrize("spoke", [True, False])
+def test_a_fault_of_the_server_is_no_stages(spoke: bool) -> None:
+    known, error = load(), BackendError(Stage.TOOL, ErrorKind.INTERNAL, "a fault of this server")
+    assert choose(known, error, spoke=spoke) is known["broke_off" if spoke else "other"]
+    assert choose({}, error, spoke=spoke) is None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

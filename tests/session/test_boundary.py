@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
 from echokit_py.audio.framer import Frame
 from echokit_py.errors import BackendError, ErrorKind, Stage
-from echokit_py.session.boundary import limited, outcome
+from echokit_py.session.boundary import Waiting, limited, outcome
 from echokit_py.session.journal import Mark, TurnRecord
 from echokit_py.session.outbox import Outbox, OutboxClosed
 from echokit_py.session.turn import Turn
@@ -23,6 +24,12 @@ def turn() -> Turn:
 
 async def gives(value: Input | None) -> Input | None:
     return value
+
+
+async def gives_input(late: Turn) -> Input:
+    assert late.deadline is not None
+    assert late.deadline.when() == pytest.approx(asyncio.get_running_loop().time() + 900, abs=10)
+    return Input.HEARD
 
 
 async def fails(error: BaseException) -> Input:
@@ -52,23 +59,30 @@ async def test_a_cancellation_goes_through() -> None:
         await task
 
 
-@pytest.mark.parametrize("stage", [Stage.ASR, Stage.LLM])
-async def test_the_deadline_names_the_stage(stage: Stage) -> None:
+async def test_the_deadline_names_what_was_waited_for() -> None:
     async def hang() -> Input:
-        if stage is Stage.LLM:
-            late.record.mark(Mark.LLM_REQUEST)
+        waiting.stage = Stage.TOOL
         await asyncio.Event().wait()
         return Input.FINISHED
 
-    late = turn()
+    late, waiting = turn(), Waiting(Stage.LLM)
     with pytest.raises(BackendError, match=r"longer than 0\.01 s") as caught:
-        await limited(hang, late, 0.01)
-    assert caught.value.stage is stage
+        await limited(hang, late, 0.01, waiting)
+    assert caught.value.stage is Stage.TOOL
+    assert late.deadline is None
+
+
+async def test_the_deadline_counts_from_the_decision() -> None:
+    late = turn()
+    late.record.mark(Mark.DECIDED, time.monotonic() - 100)
+    assert await limited(lambda: gives_input(late), late, 1000, Waiting(Stage.ASR)) is Input.HEARD
+    with pytest.raises(BackendError, match="longer than 99 s"):
+        await limited(asyncio.Event().wait, late, 99, Waiting(Stage.ASR))  # type: ignore[arg-type]
 
 
 async def test_a_time_out_inside_is_not_the_deadline() -> None:
     with pytest.raises(TimeoutError):
-        await limited(lambda: fails(TimeoutError()), turn(), 10)
+        await limited(lambda: fails(TimeoutError()), turn(), 10, Waiting(Stage.ASR))
 
 
 async def test_a_turn_that_is_over_sends_nothing() -> None:

@@ -6,11 +6,8 @@ The data stand beside the checkout (../shared/corpus) and are not part of it.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,27 +18,24 @@ from echokit_py.session.outbox import Outbox
 from echokit_py.session.session import Session
 from firmware_protocol.events import ASR, AudioChunk, EndResponse, EndVad, ServerEvent, StartChat, Submit
 from firmware_protocol.link import LinkParameters
+from tests.beside import Case, cases, needs_corpus
 from tests.fakes.providers import Scripted, ScriptedAsr, scripted, silence, speech
+from tests.fakes.reading import take
 from tests.fakes.virtual_time import InlineExecutor, run
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "cases" / "cases.json"
-PRESENT = CORPUS.is_file()
-Case = dict[str, Any]
 PIECE_S = 0.032  # as fine as the VAD's frames, so that the moment of the end is known
 
-pytestmark = pytest.mark.skipif(not PRESENT, reason="the corpus (../shared/corpus) is not here")
+pytestmark = needs_corpus
 
 
-@cache
-def cases(kind: str) -> list[Case]:
-    listed: list[Case] = json.loads(CORPUS.read_text("utf-8")) if PRESENT else []
-    return [case for case in listed if case["area"] == "asr" and case["input"]["kind"] == kind]
+def asr_cases(kind: str) -> list[Case]:
+    return [case for case in cases("asr") if case["input"]["kind"] == kind]
 
 
 def items() -> list[Any]:
     return [
         pytest.param(item, expected, id=f"{case['id']} {item['text'].strip()!r}")
-        for case in cases("transcripts")
+        for case in asr_cases("transcripts")
         for item, expected in zip(case["input"]["items"], case["expect"]["items"], strict=True)
     ]
 
@@ -69,11 +63,9 @@ class Board:
 
     async def read(self) -> None:
         while True:
-            entry = await self.outbox.get()
-            if entry.on_sent is not None:
-                entry.on_sent()
-            if not isinstance(entry.event, AudioChunk):
-                self.seen.append((self.audio_s, entry.event))
+            event = await take(self.outbox)
+            if not isinstance(event, AudioChunk):
+                self.seen.append((self.audio_s, event))
 
     async def start(self, *, streaming: bool) -> None:
         await self.session.attach(self.outbox, LinkParameters(stream_asr=streaming, reconnect=True))
@@ -135,7 +127,7 @@ def test_a_transcript(item: Case, expected: Case, streaming: bool) -> None:
 @pytest.mark.parametrize(
     ("adaptive", "text"), [(False, "What time is it?"), (True, "I would like to")], ids=["fixed", "adaptive"]
 )
-@pytest.mark.parametrize("case", cases("vad"), ids=lambda case: str(case["id"]))
+@pytest.mark.parametrize("case", asr_cases("vad"), ids=lambda case: str(case["id"]))
 def test_a_run_of_the_detector(case: Case, adaptive: bool, text: str) -> None:
     config, expected = case["input"]["config"], case["expect"]
     vad = VadSettings(

@@ -12,8 +12,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,23 +21,14 @@ from echokit_py.llm.message_rules import check
 from echokit_py.llm.responses import OpenAiResponses
 from echokit_py.tools.base import ToolResult
 from firmware_protocol.events import EndAudio, ServerEvent
+from tests.beside import Case, cases, needs_corpus
 from tests.fakes.chat_server import Answer, ChatServer, call, event, say, status
 from tests.fakes.responses_server import ResponsesServer
 from tests.fakes.responses_server import call as call_in_items
 from tests.fakes.responses_server import say as say_in_items
 from tests.fakes.talking import Bench, Build, Talk, chat_client, sorry, spoken, talking
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "cases" / "cases.json"
-PRESENT = CORPUS.is_file()
-Case = dict[str, Any]
-
-pytestmark = pytest.mark.skipif(not PRESENT, reason="the corpus (../shared/corpus) is not here")
-
-
-@cache
-def cases(*areas: str) -> list[Case]:
-    listed: list[Case] = json.loads(CORPUS.read_text("utf-8")) if PRESENT else []
-    return [case for case in listed if case["area"] in areas]
+pytestmark = needs_corpus
 
 
 def streams() -> list[Case]:

@@ -6,13 +6,10 @@ The data stand beside the checkout (../shared/corpus) and are not part of it.
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,22 +28,19 @@ from echokit_py.session.turn import Turn
 from firmware_protocol.codec import decode_event
 from firmware_protocol.events import EndResponse, HelloEnd, ServerEvent, StartAudio, StartChat, Text
 from firmware_protocol.link import LinkParameters
+from tests.beside import Case, cases, needs_corpus
 from tests.fakes.providers import SECOND, Scripted, ScriptedLlm, ScriptedTts, scripted, silence, speech
+from tests.fakes.reading import take
 from tests.fakes.virtual_time import InlineExecutor, run
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "cases" / "cases.json"
-PRESENT = CORPUS.is_file()
-Case = dict[str, Any]
 LIMIT_S = 60.0  # of any wait here: the machine's slowness, not what is tested
 SOCKET = "echokit_py.server.device_socket"
 
-pytestmark = pytest.mark.skipif(not PRESENT, reason="the corpus (../shared/corpus) is not here")
+pytestmark = needs_corpus
 
 
-@cache
 def case(name: str) -> Case:
-    listed: list[Case] = json.loads(CORPUS.read_text("utf-8"))
-    return next(each for each in listed if each["id"] == name)
+    return next(each for each in cases("session") if each["id"] == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +211,7 @@ def test_a_second_question_before_the_first_is_answered(typed: bool) -> None:
                 await session.audio(outbox, part)
         heard: list[ServerEvent] = []
         while heard.count(EndResponse()) < 1:
-            entry = await outbox.get()
-            if entry.on_sent is not None:
-                entry.on_sent()
-            heard.append(entry.event)
+            heard.append(await take(outbox))
         assert [event.text for event in heard if isinstance(event, StartAudio)] == [given[-1]["llm_reply"]]
         await asyncio.sleep(10)
         await session.command(outbox, Text("What is on my list?"))

@@ -21,6 +21,7 @@ from echokit_py.tools.registry import LocalTools
 from firmware_protocol.events import Action, AudioChunk, EndAudio, EndResponse, ServerEvent, StartAudio, StartChat, Text
 from firmware_protocol.link import LinkParameters
 from tests.fakes.providers import scripted
+from tests.fakes.reading import take
 from tests.fakes.virtual_time import InlineExecutor, run
 
 WAIT = "Let me look."
@@ -73,11 +74,9 @@ class Talk:
         began = time.monotonic()
         found: list[tuple[float, ServerEvent]] = []
         while not found or found[-1][1] != last:
-            entry = await self.outbox.get()
-            if entry.on_sent is not None:
-                entry.on_sent()
-            if not isinstance(entry.event, AudioChunk):
-                found.append((time.monotonic() - began, entry.event))
+            event = await take(self.outbox)
+            if not isinstance(event, AudioChunk):
+                found.append((time.monotonic() - began, event))
         return found
 
     def results(self) -> list[str]:

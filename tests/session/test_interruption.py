@@ -21,18 +21,6 @@ STAGES = ["recognition", "model", "tool", "voice", "speaking"]
 WAYS = ["StartChat", "Text", "connect", "disconnect"]
 
 
-async def cut_in(device: Device, how: str) -> None:
-    match how:
-        case "StartChat":
-            await device.command(StartChat())
-        case "Text":
-            await device.command(Text("And now?"))
-        case "connect":
-            await device.connect()
-        case _:
-            await device.disconnect()
-
-
 async def get_to(device: Device, stage: str) -> None:
     """Ask, and let the answer get as far as `stage`, which would go on for a minute."""
     device.tools.offer("light")
@@ -65,7 +53,7 @@ def test_all_work_is_gone_at_once_and_nothing_of_it_is_sent(stage: str, how: str
         await get_to(device, stage)
         quicken(device)
         before = len(device.seen)
-        await cut_in(device, how)
+        await device.cut_in(how)
         await asyncio.sleep(GONE_S)
         assert device.at_work == (1 if how == "Text" else 0)  # its own request
         await asyncio.sleep(30)
@@ -82,7 +70,7 @@ def test_the_next_question_is_answered_once(stage: str, how: str) -> None:
         await get_to(device, stage)
         quicken(device)
         before = len(device.seen)
-        await cut_in(device, how)
+        await device.cut_in(how)
         if how != "Text":
             if how == "connect":
                 await device.command(StartChat())

@@ -36,12 +36,12 @@ async def test_room_waits_for_the_writer() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     await outbox.get()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 20)
 
 
 async def test_a_frame_longer_than_the_limit_passes_alone() -> None:
     outbox = Outbox(audio_limit_s=1)
-    await asyncio.wait_for(outbox.room(5), 1)
+    await asyncio.wait_for(outbox.room(5), 20)
 
 
 async def test_get_waits_for_an_event() -> None:
@@ -49,7 +49,7 @@ async def test_get_waits_for_an_event() -> None:
     waiting = asyncio.create_task(outbox.get())
     await asyncio.sleep(0)
     outbox.put(EndResponse())
-    assert (await asyncio.wait_for(waiting, 1)).event == EndResponse()
+    assert (await asyncio.wait_for(waiting, 20)).event == EndResponse()
 
 
 async def test_drop_forgets_the_turn_and_keeps_what_is_not_of_it() -> None:
@@ -78,7 +78,7 @@ async def test_a_closed_outbox_wakes_everybody_and_takes_nothing() -> None:
     room = asyncio.create_task(outbox.room(1))
     await asyncio.sleep(0)
     outbox.close()
-    await asyncio.wait_for(room, 1)
+    await asyncio.wait_for(room, 20)
     with pytest.raises(OutboxClosed):
         outbox.put(EndResponse())
     with pytest.raises(OutboxClosed):

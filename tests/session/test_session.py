@@ -32,6 +32,7 @@ from firmware_protocol.events import (
 )
 from firmware_protocol.link import LinkParameters
 from tests.fakes.providers import SECOND, Scripted, scripted, silence, speech
+from tests.fakes.reading import take
 
 STREAMING = LinkParameters(stream_asr=True, reconnect=True)
 SUBMITTING = LinkParameters(reconnect=True)
@@ -65,10 +66,7 @@ class Board:
         first = len(self.seen)
         async with asyncio.timeout(10):
             while len(self.seen) == first or not wanted(self.seen[-1]):
-                entry = await self.outbox.get()
-                if entry.on_sent is not None:
-                    entry.on_sent()
-                self.seen.append(entry.event)
+                self.seen.append(await take(self.outbox))
         return self.seen[first:]
 
     async def turn(self) -> list[ServerEvent]:

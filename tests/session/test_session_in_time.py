@@ -27,6 +27,7 @@ from firmware_protocol.events import (
 )
 from firmware_protocol.link import LinkParameters
 from tests.fakes.providers import Scripted, scripted, silence, speech
+from tests.fakes.reading import take
 from tests.fakes.virtual_time import InlineExecutor, run
 
 BROKEN = BackendError(Stage.LLM, ErrorKind.SERVER, "no")
@@ -53,13 +54,11 @@ class Device:
         names: list[str] = []
         async with asyncio.timeout(300):
             while True:
-                entry = await self.outbox.get()
-                if entry.on_sent is not None:
-                    entry.on_sent()
-                self.seen.append(entry.event)
-                if not isinstance(entry.event, AudioChunk):
-                    names.append(type(entry.event).__name__)
-                if entry.event == last or type(entry.event) is last:
+                event = await take(self.outbox)
+                self.seen.append(event)
+                if not isinstance(event, AudioChunk):
+                    names.append(type(event).__name__)
+                if event == last or type(event) is last:
                     return names
 
     @property

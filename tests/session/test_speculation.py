@@ -8,6 +8,7 @@ import logging
 import weakref
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -17,9 +18,13 @@ from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.llm.base import LlmEvent, Step, ToolCall
 from echokit_py.session.journal import Mark
 from echokit_py.session.listening import ANSWERS_AHEAD, TEXTS_AHEAD
+from echokit_py.session.outbox import Outbox
+from echokit_py.session.session import Session
 from echokit_py.session.turns import Phase
 from firmware_protocol.events import StartChat, Submit, Text
+from firmware_protocol.link import LinkParameters
 from tests.fakes.providers import silence, speech
+from tests.fakes.reading import ReadingBoard
 from tests.fakes.timed import FIXED, FRAME_S, SPOKEN_S, Back, Device, in_time
 
 PAUSE_S = 0.224  # 200 ms in whole frames
@@ -141,7 +146,7 @@ def test_a_question_that_sounds_finished_is_answered_sooner() -> None:
         await device.command(StartChat())
         await device.say(SPOKEN_S)
         await asyncio.sleep(0.48)
-        await device.session.audio(device.outbox, silence(0.48))
+        await device.audio(silence(0.48))
         await asyncio.sleep(3)
         assert device.first_audio_s == pytest.approx(0.48 + 0.05 + 0.05 + 0.1, abs=SOON_S)
         assert device.events() == ONE_ANSWER
@@ -170,11 +175,43 @@ def test_who_is_not_done_is_given_time() -> None:
     in_time(who_says_no_more, VadSettings(min_hangover_ms=350))
 
 
+@pytest.mark.parametrize(("language", "after"), [("", 1.024), ("de", 0.352)])
+def test_what_sounds_finished_depends_on_the_language(language: str, after: float) -> None:
+    async def story(device: Device) -> None:
+        device.session = Session("board", replace(device.services, language=language))
+        board = ReadingBoard(device.session)
+        device.command, device.audio, device.seen = board.command, board.audio, board.seen
+        await board.connect()
+        device.asr.texts = ["Wie komme ich da um."]
+        device.asr.takes_s = device.llm.takes_s = 0.05
+        await device.ask()
+        assert device.first_audio_s == pytest.approx(after + 0.1, abs=SOON_S)
+        await board.disconnect()
+
+    in_time(story, VadSettings(min_hangover_ms=350))
+
+
+def test_clients_that_submit_are_not_guessed_at() -> None:
+    async def story(device: Device) -> None:
+        outbox = Outbox()
+        await device.session.attach(outbox, LinkParameters(reconnect=True))
+        await device.session.command(outbox, StartChat())
+        for pcm in (speech(0.96), silence(0.96), speech(0.96), silence(0.96)):
+            await device.session.audio(outbox, pcm)
+            await asyncio.sleep(1)
+        assert device.asr.asked == []
+        await device.session.command(outbox, Submit())
+        await asyncio.sleep(0.5)
+        assert len(device.asr.asked) == len(device.llm.asked) == 1
+
+    in_time(story)
+
+
 def test_audio_that_vad_has_not_judged_yet_may_be_speech() -> None:
     async def story(device: Device) -> None:
         await device.ask(PAUSE_S + 2 * FRAME_S)
         device.vad.gate = asyncio.Event()
-        feeding = asyncio.create_task(device.session.audio(device.outbox, speech(0.48)))
+        feeding = asyncio.create_task(device.audio(speech(0.48)))
         await asyncio.sleep(0.01)
         await device.command(Submit())
         device.vad.gate.set()
@@ -387,15 +424,7 @@ def test_an_interruption_in_the_pause_ends_it(after: float, what: str) -> None:
         await asyncio.sleep(0.01)
         assert device.at_work == 1
         device.asr.takes_s = device.llm.takes_s = device.tts.takes_s = 0.5
-        match what:
-            case "StartChat":
-                await device.command(StartChat())
-            case "Text":
-                await device.command(Text("How are you?"))
-            case "disconnect":
-                await device.disconnect()
-            case _:
-                await device.connect()
+        await device.cut_in(what, "How are you?")
         await asyncio.sleep(0.2)
         assert device.asr.running == device.tts.running == 0
         assert device.llm.running == (what == "Text")

@@ -12,7 +12,6 @@ import logging
 import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,14 +24,13 @@ from echokit_py.errors import BackendError, ErrorKind, Stage
 from echokit_py.llm.base import LlmEvent, Message, Tool
 from echokit_py.llm.message_rules import check
 from echokit_py.llm.stream import ChatStream
-from echokit_py.session.outbox import Outbox, OutboxClosed
 from echokit_py.session.session import Session
 from echokit_py.session.turns import Phase
 from echokit_py.tools.base import ToolResult
-from firmware_protocol.events import EndResponse, ServerEvent, StartAudio, StartChat, Text
-from firmware_protocol.link import LinkParameters
+from firmware_protocol.events import EndResponse, StartAudio, StartChat, Text
 from tests.fakes.chat_server import DONE, START, chunk, event, say
 from tests.fakes.providers import Scripted, scripted, silence, speech
+from tests.fakes.reading import ReadingBoard
 from tests.fakes.talking import Bench
 from tests.fakes.virtual_time import InlineExecutor, run
 
@@ -212,48 +210,26 @@ class World:
         services = replace(made.services, llm=llm, tools=tools.source)
         self.llm, self.tools = llm, tools
         self.session = Session("board", services)
-        self.outbox = Outbox()
-        self.seen: list[ServerEvent] = []
+        self.board = ReadingBoard(self.session)
         self.faults: list[str] = []
-        self._reader: asyncio.Task[None] | None = None
-
-    async def connect(self) -> None:
-        await self.disconnect()
-        self.outbox = Outbox()
-        self._reader = asyncio.create_task(self._read(self.outbox), name="board")
-        await self.session.attach(self.outbox, LinkParameters(stream_asr=True, reconnect=True))
-
-    async def disconnect(self) -> None:
-        await self.session.detach(self.outbox)
-        if self._reader is not None:
-            self._reader.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._reader
-
-    async def _read(self, outbox: Outbox) -> None:
-        with suppress(OutboxClosed):
-            while True:
-                entry = await outbox.get()
-                self.seen.append(entry.event)
-                if entry.on_sent is not None:
-                    entry.on_sent()
 
     async def type(self, text: str) -> None:
-        await self.session.command(self.outbox, Text(text))
+        await self.board.command(Text(text))
 
     async def end(self) -> list[str]:
         """Let it all come to rest, ask once more, and say what was wrong."""
         await asyncio.sleep(ANSWERED_S)
         self.llm.script.clear()
-        await self.connect()
-        self.seen.clear()
+        await self.board.connect()
+        self.board.seen.clear()
         await self.type("And now?")
         await asyncio.sleep(ANSWERED_S)
         faults = self.faults
-        spoken = [event.text for event in self.seen if isinstance(event, StartAudio)]
-        if spoken != ["Fine."] or self.seen[-1] != EndResponse() or self.session.phase is not Phase.IDLE:
-            faults.append(f"the last turn said {spoken} and ended with {self.seen[-1:]} in {self.session.phase}")
-        await self.disconnect()
+        seen = [event for _, event in self.board.seen]
+        spoken = [event.text for event in seen if isinstance(event, StartAudio)]
+        if spoken != ["Fine."] or seen[-1] != EndResponse() or self.session.phase is not Phase.IDLE:
+            faults.append(f"the last turn said {spoken} and ended with {seen[-1:]} in {self.session.phase}")
+        await self.board.disconnect()
         await self.session.close()
         await asyncio.sleep(10)
         left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -279,29 +255,29 @@ def speaks(pause_s: float, *, goes_on: bool) -> Act:
     """Asks by voice, with a pause in which the model is asked ahead."""
 
     async def act(world: World) -> None:
-        await world.session.command(world.outbox, StartChat())
+        await world.board.command(StartChat())
         ran = len(world.tools.called)
         for part in [speech(1), silence(0.3)] * (2 if goes_on else 1):
-            await world.session.audio(world.outbox, part)
+            await world.board.audio(part)
             await asyncio.sleep(pause_s)
             if world.session.phase is Phase.LISTENING and len(world.tools.called) != ran:
                 world.faults.append("a tool ran before the utterance was over")
-        await world.session.audio(world.outbox, silence(0.3))
+        await world.board.audio(silence(0.3))
 
     act.__name__ = f"speaks pause={pause_s:g} goes_on={goes_on}"
     return act
 
 
 async def presses_the_button(world: World) -> None:
-    await world.session.command(world.outbox, StartChat())
+    await world.board.command(StartChat())
 
 
 async def reconnects(world: World) -> None:
-    await world.connect()
+    await world.board.connect()
 
 
 async def disconnects(world: World) -> None:
-    await world.disconnect()
+    await world.board.disconnect()
 
 
 def passes(seconds: float) -> Act:
@@ -320,7 +296,7 @@ def live(script: Sequence[Written], results: Sequence[str], acts: Sequence[Act])
     async def story(made: Scripted) -> list[str]:
         world = World(made, ByteLlm(list(script)), bench(results))
         worlds.append(world)
-        await world.connect()
+        await world.board.connect()
         for act in acts:
             await act(world)
         return await world.end()
@@ -451,5 +427,5 @@ def test_a_step_that_comes_after_its_turn_runs_nothing(act: Act) -> None:
 
 
 def test_what_the_healthy_answer_is() -> None:
-    assert HEALTHY.body(lambda: 1)[0] == b"".join(piece for piece in say("Fine.").pieces if isinstance(piece, bytes))
+    assert HEALTHY.body(lambda: 1)[0] == say("Fine.").body
     assert json.loads(WrittenCall().arguments.replace(NUMBER, "3")) == {"n": 3}

@@ -108,6 +108,20 @@ def test_english_words_are_english_only(text: str) -> None:
     assert completeness(text, "de") is Completeness.FINISHED
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("Das brauche ich so.", "de"), ("Das machen wir all.", "de"), ("我要咖啡和。", "ja")],
+)
+def test_another_language_is_judged_by_its_marks(text: str, language: str) -> None:
+    assert completeness(text) is not Completeness.FINISHED
+    assert completeness(text, language) is Completeness.FINISHED
+
+
+def test_characters_that_are_not_chinese_say_so() -> None:
+    assert completeness("彼が生まれたのは昭和。") is Completeness.FINISHED
+    assert completeness("我要咖啡和") is Completeness.OPEN
+
+
 def test_letters_that_are_not_english_say_so() -> None:
     assert completeness("Udělej mi prosím to.") is Completeness.FINISHED
     assert completeness("I want you to do to.") is Completeness.OPEN
@@ -131,6 +145,11 @@ class Given:
 def test_the_hangover(text: str, expected: int) -> None:
     assert hangover_ms(text, Given()) == expected
     assert hangover_ms(text, Given(adaptive=False)) == 2
+
+
+def test_the_hangover_knows_the_language() -> None:
+    assert hangover_ms("Ich bringe dich um.", Given()) == 3
+    assert hangover_ms("Ich bringe dich um.", Given(), "de") == 1
 
 
 def test_the_settings_have_what_it_needs() -> None:

@@ -30,6 +30,8 @@ def words(text: str) -> str:
         ("| Name | Age |\n|------|:---:|\n| Bob  | 5   |", "Name, Age Bob, 5"),
         ("Name | Age", "Name, Age"),
         ("a || b", "a || b"),
+        ("at most | 5 |", "at most, 5"),
+        ("| It is.", "It is."),
         # links and addresses
         ("See [the table](https://example.org/t?id=42&x=1).", "See the table."),
         ("[a](b) ![alt](c.png) [![pic](d)](e) [ref][1] [ ](x)", "a alt pic ref"),

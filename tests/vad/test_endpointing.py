@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from echokit_py.config.settings import VadSettings
 from echokit_py.vad.base import FRAME_SECONDS
-from echokit_py.vad.endpointing import FRAME_MS, NO_SPEECH_MS, ONSET_FRAMES, Endpointer, EndpointEvent
+from echokit_py.vad.endpointing import FRAME_MS, NO_SPEECH_MS, ONSET_FRAMES, TAIL_FRAMES, Endpointer, EndpointEvent
 
 STARTED = EndpointEvent.SPEECH_STARTED
 PAUSED = EndpointEvent.SPEECH_PAUSED
@@ -227,23 +229,98 @@ def test_what_the_detector_hears_too_long_is_part_of_the_hangover() -> None:
     assert feed(endpointer, (SPEECH, 30), (SILENCE, 20)) == [(STARTED, 1), (PAUSED, 37), (ENDED, 45)]
 
 
+def hear(*runs: tuple[float, int, bool | None], release_s: float = 0.0) -> list[tuple[EndpointEvent, int]]:
+    """As `listen`, where each run also says whether it is audible."""
+    endpointer, found = Endpointer(VadSettings(), release_s), []
+    frames = [(probability, audible) for probability, frames, audible in runs for _ in range(frames)]
+    for number, frame in enumerate(frames, 1):
+        event = endpointer.feed(*frame)
+        if event is not None:
+            found.append((event, number))
+    return found
+
+
+def test_speech_ends_a_frame_after_the_last_that_was_audible() -> None:
+    assert hear((SPEECH, 30, True), (SPEECH, 5, False), (SILENCE, 40, False)) == [
+        (STARTED, 1),
+        (PAUSED, 38),
+        (ENDED, 47),
+    ]
+    # The detector lets go at once: nothing is known better.
+    assert hear((SPEECH, 30, True), (SILENCE, 40, False))[-1] == (ENDED, 46)
+
+
+def test_a_long_tail_closes_the_segment_with_its_first_frame_of_silence() -> None:
+    assert hear((SPEECH, 30, True), (SPEECH, 9, False), (SILENCE, 40, False)) == [
+        (STARTED, 1),
+        (PAUSED, 40),
+        (ENDED, 47),
+    ]
+
+
+def test_speech_that_noise_hides_for_longer_than_a_tail_is_speech() -> None:
+    assert hear((SPEECH, 30, True), (SPEECH, TAIL_FRAMES, False), (SILENCE, 40, False))[-1] == (ENDED, 56)
+    assert hear((SPEECH, 30, False), (SILENCE, 40, False))[-1] == (ENDED, 46)
+
+
+def test_speech_that_comes_back_is_speech_though_nothing_is_audible() -> None:
+    events = hear((SPEECH, 30, True), (SILENCE, 5, False), (SPEECH, 4, False), (SILENCE, 40, False))
+    assert events[-1] == (ENDED, 30 + 5 + 1 + 1 + 16)
+
+
+def test_where_the_noise_is_known_the_release_is_not_guessed() -> None:
+    for audible, end in ((None, 45), (False, 46), (True, 46)):
+        runs = (SPEECH, 30, audible), (SILENCE, 1, audible), (SILENCE, 40, None)
+        assert hear(*runs, release_s=FRAME_SECONDS)[-1] == (ENDED, end)
+
+
+def test_an_audible_sound_that_becomes_more_like_speech_puts_off_the_end() -> None:
+    pause = (SPEECH, 30, True), (SILENCE, 9, False)
+    # "t": two frames, 40 and 41.
+    assert hear(*pause, (0.2, 1, True), (0.1, 1, True), (SILENCE, 40, False))[-1] == (ENDED, 41 + 16)
+    # A click is one frame, what grows less like speech is none of it, and what can't be heard is none either.
+    for sound in ([(0.2, True), (0.1, False)], [(0.01, True), (0.01, True)], [(0.2, False), (0.3, False)]):
+        runs = [(probability, 1, audible) for probability, audible in sound]
+        assert hear(*pause, *runs, (SILENCE, 40, False))[-1] == (ENDED, 46)
+    # The hiss at the end of the speech itself is not the beginning of another sound.
+    assert hear((SPEECH, 30, True), (0.2, 1, True), (0.1, 2, True), (SILENCE, 40, False))[-1] == (ENDED, 46)
+
+
+def test_such_sounds_put_it_off_within_one_hangover_from_the_speech_on() -> None:
+    sounds = [(probability, 1, True) for _ in range(50) for probability in (0.1, 0.2)]
+    assert hear((SPEECH, 30, True), (SILENCE, 1, False), *sounds)[-1][0] is ENDED
+    assert hear((SPEECH, 30, True), (SILENCE, 1, False), *sounds)[-1][1] <= 30 + 15 + 16 + ONSET_FRAMES
+
+
 def test_a_segment_closes_before_the_utterance_ends() -> None:
     endpointer = Endpointer(VadSettings(hangover_ms=200), release_s=3 * FRAME_SECONDS)
     assert feed(endpointer, (SPEECH, 30), (SILENCE, 20)) == [(STARTED, 1), (ENDED, 37)]
 
+
+SOUNDS: list[bool | None] = [True, False, None]
 
 probabilities = st.lists(
     st.tuples(st.sampled_from([0.0, 0.34, 0.35, 0.49, 0.5, 1.0]), st.integers(1, 40)), min_size=1, max_size=60
 )
 
 
-@given(probabilities, st.integers(0, 800), st.integers(0, 800), st.integers(0, 800))
-def test_for_every_sequence(runs: list[Run], min_speech: int, max_silence: int, hangover: int) -> None:
+@given(
+    probabilities,
+    st.integers(0, 800),
+    st.integers(0, 800),
+    st.integers(0, 800),
+    st.lists(st.sampled_from(SOUNDS), min_size=1),
+)
+def test_for_every_sequence(
+    runs: list[Run], min_speech: int, max_silence: int, hangover: int, audible: list[bool | None]
+) -> None:
     settings = VadSettings(
         min_speech_duration_ms=min_speech, max_silence_duration_ms=max_silence, hangover_ms=hangover, max_utterance_s=20
     )
     endpointer = Endpointer(settings)
-    events = [event for event, _ in feed(endpointer, *runs)]
+    frames = [probability for probability, frames in runs for _ in range(frames)]
+    found = [endpointer.feed(frame, sounds) for frame, sounds in zip(frames, cycle(audible), strict=False)]
+    events = [event for event in found if event is not None]
     ends = [event for event in events if event.ends]
     assert len(ends) <= 1
     assert ends == events[len(events) - len(ends) :]
@@ -260,5 +337,4 @@ def test_for_every_sequence(runs: list[Run], min_speech: int, max_silence: int, 
                 assert silence * 1000 >= max(hangover, max_silence) - 0.001
             assert endpointer.elapsed - endpointer.speech_span[0] <= 20.001
         case _:
-            frames = sum(frames for _, frames in runs)
-            assert endpointer.elapsed == pytest.approx(frames * FRAME_SECONDS)
+            assert endpointer.elapsed == pytest.approx(len(frames) * FRAME_SECONDS)
