@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from echokit_py.audio.opus import FRAME_BYTES, OpusEncoder
+from echokit_py.audio.opus import FRAME_BYTES, Encoders, OpusEncoder
 from echokit_py.audio.pcm import BYTES_PER_SECOND, BlockAligner, seconds
 from echokit_py.audio.vowels import vowels
 
@@ -36,25 +36,25 @@ class Framer:
     it is cut every 120 ms too: one mouth shape per event, as often as with Opus.
     """
 
-    def __init__(self, opus: bool, vowel: bool) -> None:
-        self._encoder = OpusEncoder() if opus else None
-        self._fresh = True
+    def __init__(self, opus: bool, vowel: bool, encoders: Encoders | None = None) -> None:
+        """`encoders`: where sentences get theirs from, and leave one for others."""
+        self._opus = opus
+        self._encoders = encoders or Encoders()
+        self._encoder: OpusEncoder | None = None
         self._vowel = vowel
         self._blocks = BlockAligner()
         self._held = bytearray()
 
     def start(self) -> None:
         """Begin a sentence (StartAudio): the encoder is fresh, what an unfinished sentence left is gone."""
-        if self._encoder is not None and not self._fresh:
-            self._encoder.reset()
-            self._fresh = True
+        self._encoder = None
         self._blocks.clear()
         self._held.clear()
 
     def feed(self, pcm: bytes) -> list[Frame]:
         """Take audio of any length, odd ones too (s16le, mono, 16 kHz); return the frames that are full."""
         self._held += self._blocks.feed(pcm)
-        if self._encoder is not None:
+        if self._opus:
             return self._cut(FRAME_BYTES)
         if self._vowel:
             return self._cut(FRAME_BYTES)
@@ -64,15 +64,17 @@ class Framer:
         """End the sentence (EndAudio) with its last audio: what is full, and the tail, padded with silence to 120 ms
         for Opus, as it is for PCM. An odd last byte is half a sample and is dropped.
 
-        The encoder is fresh for the next sentence already: that takes time which is spent here, not at its start.
+        It leaves a fresh encoder for the next: that takes time which is spent here, not at a sentence's start.
         """
         frames = [*self.feed(pcm), *self._tail()]
+        if self._encoder is not None:
+            self._encoders.restock()
         self.start()
         return frames
 
     def _tail(self) -> list[Frame]:
         self._blocks.clear()
-        if self._encoder is None:
+        if not self._opus:
             return self._rest()
         if not self._held:
             return []
@@ -92,7 +94,7 @@ class Framer:
     def _framed(self, whole: bytes, pieces: list[bytes]) -> list[Frame]:
         shapes = vowels(pieces) if self._vowel else [0] * len(pieces)
         data = pieces
-        if self._encoder is not None and pieces:
-            self._fresh = False
+        if self._opus and pieces:
+            self._encoder = self._encoder or self._encoders.take()
             data = self._encoder.packets(whole)
         return [Frame(*parts) for parts in zip(data, shapes, map(seconds, pieces), strict=True)]

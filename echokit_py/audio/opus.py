@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import av
 import numpy as np
 from av.audio.codeccontext import AudioCodecContext
@@ -24,6 +26,9 @@ PACKET_MAX = 1280
 _BIT_RATE = 40_000
 _COMPLEXITY = 0
 
+# Fresh encoders that are kept: a sentence takes one and makes one, so that these are for sentences that begin at once.
+STOCK = 16
+
 # libavcodec hands Opus out at 48 kHz, whatever went in.
 _DECODED_RATE = 48_000
 _DECIMATION = _DECODED_RATE // SAMPLE_RATE
@@ -36,6 +41,9 @@ class OpusEncoder:
 
     def __init__(self) -> None:
         self._codec = _new_encoder()
+        # PyAV sets up a filter graph when it sees the first frame, which takes as long as encoding one. A single sample
+        # of silence brings that forward, and the stream is late by it.
+        self._codec.encode(_frame(bytes(BYTES_PER_SAMPLE)))
 
     def encode(self, pcm: bytes) -> bytes:
         """Encode one frame.
@@ -58,17 +66,28 @@ class OpusEncoder:
         """
         if len(pcm) % FRAME_BYTES:
             raise ValueError(f"Opus frames take {FRAME_BYTES} bytes of PCM each; {len(pcm)} are no whole ones")
-        if not pcm:
-            return []
-        frame = av.AudioFrame(format="s16", layout="mono", samples=len(pcm) // BYTES_PER_SAMPLE)
-        frame.sample_rate = SAMPLE_RATE
-        frame.planes[0].update(pcm)
         # libopus keeps no frame back: what goes in comes out (`test_opus` counts the packets).
-        return [bytes(packet) for packet in self._codec.encode(frame)]
+        return [bytes(packet) for packet in self._codec.encode(_frame(pcm))] if pcm else []
 
-    def reset(self) -> None:
-        """Start afresh, as the board's decoder does at StartAudio. Costs 0.1 ms."""
-        self._codec = _new_encoder()
+
+class Encoders:
+    """Fresh encoders in stock, since one takes 1 ms to make: that is spent where there is time for it. Any thread may
+    use it."""
+
+    def __init__(self) -> None:
+        self._stock: deque[OpusEncoder] = deque(maxlen=STOCK)
+
+    def take(self) -> OpusEncoder:
+        """A fresh encoder, for one sentence."""
+        try:
+            return self._stock.pop()
+        except IndexError:
+            return OpusEncoder()
+
+    def restock(self) -> None:
+        """Make one, if there is room."""
+        if len(self._stock) < STOCK:
+            self._stock.append(OpusEncoder())
 
 
 class OpusDecoder:
@@ -114,6 +133,13 @@ def _low_pass() -> np.ndarray[tuple[int], np.dtype[np.float32]]:
 
 
 _LOW_PASS = _low_pass()
+
+
+def _frame(pcm: bytes) -> av.AudioFrame:
+    frame = av.AudioFrame(format="s16", layout="mono", samples=len(pcm) // BYTES_PER_SAMPLE)
+    frame.sample_rate = SAMPLE_RATE
+    frame.planes[0].update(pcm)
+    return frame
 
 
 def _new_encoder() -> AudioCodecContext:

@@ -57,7 +57,7 @@ class Ear:
         self._stream = vad.stream()
         release_s = self._stream.release_s if isinstance(self._stream, Releasing) else 0.0
         self._frames: Endpointer | _Span = Endpointer(settings, release_s) if endpointing else _Span(settings)
-        self._audibility = Audibility(settings.threshold * ONSET_SHARE, settings.threshold)
+        self._audibility = Audibility(settings.threshold * ONSET_SHARE, settings.threshold) if endpointing else None
         self._audio = bytearray()
         self._speech_mark = 0
         self._limit = int((settings.max_utterance_s + LAG_S) * SAMPLE_RATE) * 2
@@ -111,14 +111,18 @@ class Ear:
             piece = pcm[start : start + STEP_BYTES]
             self._audio += piece[: max(0, self._limit - len(self._audio))]
             probabilities = await self._stream.feed(piece)
-            audible = self._audibility.feed(piece, probabilities)
-            for frame in zip(probabilities, audible, strict=True):
+            for frame in zip(probabilities, self._audible(piece, probabilities), strict=True):
                 event = self._frames.feed(*frame)
                 if event is EndpointEvent.SPEECH_RESUMED:
                     self._speech_mark += 1
                 if event is not None and event.ends:
                     return _MEANING[event]
         return None
+
+    def _audible(self, pcm: bytes, probabilities: list[float]) -> list[bool | None]:
+        if self._audibility is None:
+            return [None] * len(probabilities)
+        return self._audibility.feed(pcm, probabilities)
 
     def utterance(self, last_s: float | None = None) -> bytes:
         """The audio from LEAD_S before the first speech to TAIL_S after the last, or the last seconds of it; b"" when

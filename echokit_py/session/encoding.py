@@ -16,6 +16,7 @@ from itertools import count
 from weakref import WeakKeyDictionary
 
 from echokit_py.audio.framer import Frame
+from echokit_py.audio.opus import Encoders
 
 # Jobs at once, and threads that a pool needs: those that wait do so here, where they can be overtaken. One core is the
 # event loop's. A second of speech takes 10 ms of another: one thread keeps up with a hundred boards.
@@ -27,9 +28,14 @@ Work = Callable[..., list[Frame]]
 
 
 class Encoding:
-    """A pool's work in order of need. One object serves all devices of an event loop."""
+    """A pool's work in order of need. One object serves all devices of an event loop.
+
+    Attributes:
+        encoders: what they encode with.
+    """
 
     def __init__(self, lanes: int = LANES) -> None:
+        self.encoders = Encoders()
         self._free = lanes
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._numbers = count()

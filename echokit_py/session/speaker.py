@@ -40,7 +40,7 @@ class Speaker:
         self._turn = turn
         self._services = services
         self._on_audio = on_audio
-        self._framer = Framer(turn.link.opus, turn.link.vowel)
+        self._framer = Framer(turn.link.opus, turn.link.vowel, shared(services.encoder).encoders)
         self._plays_until = 0.0  # what was queued so far, monotonic seconds
         self._filter = SpeechFilter()
         self._line: deque[Clip] = deque()  # whose synthesis has begun, from the one that plays on
@@ -146,14 +146,11 @@ class Speaker:
         return begun
 
     async def _first(self, pcm: bytes, last: bool) -> list[Frame]:
-        if len(pcm) <= FRAME_BYTES and shared(self._services.encoder).quick:
-            return self._work(last)(pcm)
+        if not last and len(pcm) <= FRAME_BYTES and shared(self._services.encoder).quick:
+            return self._framer.feed(pcm)
         return await self._frames(pcm, last)
 
     async def _frames(self, pcm: bytes, last: bool) -> list[Frame]:
         # Opus and the mouth's shape take 1 to 2 ms a packet: too long for the event loop.
-        encoder = self._services.encoder
-        return await shared(encoder).run(encoder, self._plays_until, self._work(last), pcm)
-
-    def _work(self, last: bool) -> Callable[[bytes], list[Frame]]:
-        return self._framer.end if last else self._framer.feed
+        encoder, work = self._services.encoder, self._framer.end if last else self._framer.feed
+        return await shared(encoder).run(encoder, self._plays_until, work, pcm)

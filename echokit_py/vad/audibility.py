@@ -19,6 +19,7 @@ Floats = NDArray[np.float32]
 # Bands of equal width to the ear (mel): wide enough to be steady in noise, narrow enough to show a voice's hum or an
 # "s". From 80 Hz on, below which microphones hear the mains and the table.
 BANDS = 12
+_FRAME_BYTES = FRAME_SAMPLES * BYTES_PER_SAMPLE
 _LOWEST_HZ, _HIGHEST_HZ = 80, SAMPLE_RATE // 2
 
 # What noise is: a mean over half a second, once there are four frames of it (130 ms).
@@ -51,6 +52,10 @@ _WEIGHTS = _BANDS.sum(axis=0) / np.float32(1.5)
 _STEP = _BANDS.sum(axis=0) * (_WINDOW**2).sum()
 
 
+# Before the first word nobody asks where speech ended: frames wait, so many of them, to be looked at together. A packet
+# of 512 ms takes 0.25 ms, and a frame by itself nearly as much.
+_WAITING_FRAMES = 2 * NOISE_FRAMES
+
 # So many frames of noise are learnt at once; row by row how much each of them has in the mean that fades.
 _BLOCK = 32
 _AGES = np.arange(_BLOCK)[:, np.newaxis] - np.arange(_BLOCK)
@@ -79,7 +84,9 @@ class Audibility:
     def __init__(self, quiet: float, speech: float) -> None:
         self._quiet = quiet
         self._speech = speech
-        self._aligner = BlockAligner(FRAME_SAMPLES * BYTES_PER_SAMPLE)
+        self._aligner = BlockAligner(_FRAME_BYTES)
+        self._waiting = b""
+        self._waiting_heard: list[float] = []
         self._noise = np.zeros(BANDS, np.float32)
         self._noise_frames = 0
         self._loudest = 0.0
@@ -88,12 +95,30 @@ class Audibility:
         """Take audio (s16le, mono, 16 kHz, any length) and the probabilities of speech of the frames that it completes;
         return for each of these whether anything stands out of the noise.
 
-        None: unknown, because there was hardly any noise yet.
+        None: unknown, because there was no speech yet, or hardly any noise.
         """
-        powers = band_powers(self._aligner.feed(pcm))
-        if len(powers) != len(probabilities):  # a detector that keeps frames back: whose they are nobody can tell
+        frames = self._aligner.feed(pcm)
+        if len(frames) != len(probabilities) * _FRAME_BYTES:  # a detector that keeps frames back: whose are they?
             return [None] * len(probabilities)
-        heard = np.array(probabilities)
+        self._waiting += frames
+        self._waiting_heard += probabilities
+        if not self._loudest and not self._spoken():
+            return [None] * len(probabilities)
+        found = self._judge(band_powers(self._waiting), np.array(self._waiting_heard))
+        self._waiting, self._waiting_heard = b"", []
+        unknown: list[bool | None] = [None] * len(probabilities)
+        return (unknown + found)[-len(probabilities) :] if probabilities else []
+
+    def _spoken(self) -> bool:
+        """Whether speech is among what waits; what waits before it is no more than _WAITING_FRAMES."""
+        heard = self._waiting_heard
+        first = next((place for place, each in enumerate(heard) if each >= self._speech), len(heard))
+        spoken = first < len(heard)
+        surplus = max(0, first - _WAITING_FRAMES)
+        self._waiting, self._waiting_heard = self._waiting[surplus * _FRAME_BYTES :], heard[surplus:]
+        return spoken
+
+    def _judge(self, powers: Floats, heard: NDArray[np.float64]) -> list[bool | None]:
         loudness = powers.sum(axis=1)
         loudest = np.maximum.accumulate(np.where(heard >= self._speech, loudness, 0))
         loudest = np.maximum(loudest, self._loudest)
@@ -101,6 +126,7 @@ class Audibility:
         noise, known = self._learn(powers, heard <= self._quiet)
         floor = np.maximum(noise * np.float32(SLACK), loudest[:, np.newaxis] * np.float32(FAINTEST))
         audible = _evidence(powers, floor) > EVIDENCE
+        known &= loudest > 0
         return [yes if sure else None for yes, sure in zip(audible.tolist(), known.tolist(), strict=True)]
 
     def _learn(self, powers: Floats, quiet: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:

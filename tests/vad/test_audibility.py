@@ -44,9 +44,18 @@ def test_the_bands_of_a_tone() -> None:
 
 
 def test_until_there_was_noise_nothing_is_known() -> None:
-    assert hear(noise(6), (QUIET, 6)) == [None] * (LEAST_NOISE_FRAMES - 1) + [False] * 3
-    assert hear(noise(6), (SPEECH, 6)) == [None] * 6
-    assert hear(noise(6), (0.051, 6)) == [None] * 6
+    least = LEAST_NOISE_FRAMES
+    assert hear(noise(9), (QUIET, least), (SPEECH, 1), (0.2, 4)) == [None] * least + [False] * 5
+    assert hear(noise(8), (QUIET, least - 1), (SPEECH, 1), (0.2, 4)) == [None] * 8
+    assert hear(noise(9), (0.051, least), (SPEECH, 1), (0.2, 4)) == [None] * 9
+    assert hear(noise(10), (SPEECH, 1), (QUIET, 9)) == [None] * least + [False] * (10 - least)
+
+
+def test_until_there_was_speech_nothing_is_asked() -> None:
+    assert hear(noise(100), (QUIET, 100)) == [None] * 100
+    # What was quiet long before it isn't remembered.
+    samples = np.concatenate((noise(100, 30), noise(40, 3000, seed=2)))
+    assert hear(samples, (QUIET, 138), (SPEECH, 1), (QUIET, 1))[-1] is False
 
 
 @pytest.mark.parametrize("shift_db", [-40, 0, 20])
@@ -57,26 +66,27 @@ def test_a_voice_stands_out_though_the_noise_is_louder(shift_db: int) -> None:
     samples[30 * FRAME_SAMPLES : 40 * FRAME_SAMPLES] += tone(10, 0.7 * level)
     heard = hear(samples, (QUIET, 30), (SPEECH, 10), (0.2, 20))
     assert heard[30:40] == [True] * 10
-    assert heard[LEAST_NOISE_FRAMES:30] + heard[40:] == [False] * (50 - LEAST_NOISE_FRAMES)
+    assert heard[40:] == [False] * 20
 
 
 def test_steady_noise_stands_out_of_itself_in_one_frame_of_a_hundred_at_most() -> None:
-    heard = hear(noise(2030), (QUIET, 30), (0.2, 2000))
-    assert heard.count(True) <= 20
+    heard = hear(noise(2031), (QUIET, 30), (SPEECH, 1), (0.2, 2000))
+    assert heard[-2000:].count(True) <= 20
+    assert None not in heard[-2000:]
 
 
 def test_louder_noise_is_audible_until_it_is_learnt() -> None:
     samples = np.concatenate((noise(30, 300), noise(90, 600, seed=2)))
-    heard = hear(samples, (QUIET, 120))
+    heard = hear(samples, (QUIET, 29), (SPEECH, 1), (QUIET, 90))
     assert heard[30] is True
     assert heard[-40:].count(True) <= 1
-    assert hear(samples, (QUIET, 30), (0.2, 90))[30:] == [True] * 90  # nobody said that it is noise
+    assert hear(samples, (QUIET, 29), (SPEECH, 1), (0.2, 90))[30:] == [True] * 90  # nobody said that it is noise
 
 
 def test_what_is_far_below_the_speech_is_not_audible_in_a_quiet_room() -> None:
     samples = np.concatenate((noise(10, 0), tone(5, 8000), tone(5, 8000 * 10 ** (-55 / 20)), tone(5, 400)))
     assert hear(samples, (QUIET, 10), (SPEECH, 15))[10:] == [True] * 5 + [False] * 5 + [True] * 5
-    assert hear(samples, (QUIET, 10), (0.4, 15))[10:] == [True] * 15  # none of it was speech
+    assert hear(samples, (QUIET, 9), (SPEECH, 1), (0.4, 15))[10:] == [True] * 15  # none of it was speech
 
 
 @settings(max_examples=30)
