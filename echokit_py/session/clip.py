@@ -135,11 +135,15 @@ async def _pour(audio: AsyncGenerator[bytes, None], clip: Clip, record: TurnReco
         async for pcm in pieces:
             record.mark(Mark.TTS_FIRST)
             first_at = first_at or time.monotonic()
-            for piece in _cut(pcm, PIECE_BYTES if clip.made_s else FRAME_BYTES):
+            first = not clip.made_s
+            for piece in _cut(pcm, FRAME_BYTES if first else PIECE_BYTES):
                 clip.made_s += seconds(piece)
                 if clip.made_s - (time.monotonic() - first_at) > STEADY_S:
                     clip.steady.set()
                 await clip.audio.put(piece)
+            if first:  # it is framed, and then sent, before more is decoded, in a thread, at the same time
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
     if not clip.made_s:
         raise BackendError(Stage.TTS, ErrorKind.BAD_ANSWER, "the speech service sent no audio")
     clip.slow = clip.made_s < SLOW * (time.monotonic() - first_at)

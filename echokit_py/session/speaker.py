@@ -124,6 +124,7 @@ class Speaker:
         await self._show_missed()
         self._framer.start()
         begun = await self._queue(await self._first(pcm, clip.over), clip, begun=False)
+        await asyncio.sleep(0)  # it is sent before the next job, whose thread would take turns with the event loop
         packets = 1
         while not clip.over:
             packets = min(2 * packets, PACKETS_AT_ONCE)
