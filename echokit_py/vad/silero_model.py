@@ -90,8 +90,8 @@ def _frames(samples: Samples) -> Samples:
 
 
 def _windows(frames: list[Samples]) -> Floats:
-    """(4 x frames, 256): the windows of the spectrum, every 128 samples of a frame with its mirrored end; in -1..1."""
-    joined = np.concatenate(frames) * np.float32(1 / 32_768)
+    """(4 x frames, 256): the windows of the spectrum, every 128 samples of a frame with its mirrored end."""
+    joined: Floats = np.concatenate(frames, dtype=np.float32)
     padded = np.concatenate((joined, joined[:, -2 : -2 - MIRRORED_SAMPLES : -1]), axis=1)
     return sliding_window_view(padded, _WINDOW, axis=1)[:, ::_HOP].reshape(-1, _WINDOW)
 
@@ -118,7 +118,8 @@ def _matrices(weights: Mapping[str, Floats]) -> dict[str, NDArray[Any]]:
     """The constants of our graph."""
     first, second, third, fourth = (weights[f"{layer}.weight"] for layer in _LAYERS)
     found: dict[str, NDArray[Any]] = {
-        "basis": weights[_BASIS][:, 0].T,
+        # Silero's takes samples in -1..1, ours as they come.
+        "basis": weights[_BASIS][:, 0].T / np.float32(32_768),
         "row": np.array([-1, _POSITIONS * _BINS], np.int64),
         # The strides halve the positions: 4, 4, 2, 1, 1.
         "layer0": _dense(first, 4, 1),
