@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from echokit_py.config.positions import KeyPath
+from echokit_py.text.unicode import is_utf8
 
 TEXTS_FOR_MODELS = frozenset({"content", "prompt", "prompts", "instructions"})
 
@@ -69,22 +70,13 @@ class _Expander:
             self.mistakes.setdefault(
                 path, f"the environment variable {name} is not set; set it (export {name}=…) and start again"
             )
-        elif not _is_text(self.environ[name]):
+        elif not is_utf8(self.environ[name]):
             self.mistakes.setdefault(path, f"what the environment variable {name} holds isn't UTF-8; set it again")
         else:
             if not self.environ[name]:
                 self.empty[path] = name
             return self.environ[name]
         return match[0]
-
-
-def _is_text(value: str) -> bool:
-    """Whether it could be decoded: bytes that aren't UTF-8 come as lone surrogates, which nothing can send on."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def expand(document: dict[str, Any], environ: Mapping[str, str]) -> Expansion:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from echokit_py.llm.base import Message
+from echokit_py.text.unicode import is_utf8
 
 CALL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names that OpenAI takes; to be used with `fullmatch`."""
@@ -41,15 +42,6 @@ def read_arguments(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def is_utf8(text: str) -> bool:
-    """Whether `text` has no lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from echokit_py.llm.base import Message
-from echokit_py.llm.message_rules import CALL_NAME, is_utf8, read_arguments
+from echokit_py.llm.message_rules import CALL_NAME, read_arguments
+from echokit_py.text.unicode import is_utf8
 
 MAX_MESSAGE_CHARS = 16_000
 """Of a question, a step's text or reasoning, a result: about 4,000 tokens. A minute of speech has 1,000 characters, and

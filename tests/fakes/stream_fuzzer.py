@@ -14,8 +14,9 @@ from functools import partial
 from random import Random
 from typing import Any, Literal
 
-from echokit_py.llm.message_rules import is_utf8, read_arguments
+from echokit_py.llm.message_rules import read_arguments
 from echokit_py.llm.stream import ChatStream, Outcome, ResponsesStream
+from echokit_py.text.unicode import is_utf8
 from tests.beside import STREAMS, streams
 from tests.fakes import chat_server, responses_server
 from tests.fakes.scripted_server import Answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from echokit_py.llm.base import Message
-from echokit_py.llm.message_rules import check, is_utf8, read_arguments
+from echokit_py.llm.message_rules import check, read_arguments
 
 SYSTEM: Message = {"role": "system", "content": "You are a home assistant."}
 USER: Message = {"role": "user", "content": "Weather?"}
@@ -119,8 +119,3 @@ def test_no_object(text: str) -> None:
 )  # fmt: skip
 def test_object(text: str, value: object) -> None:
     assert read_arguments(text) == value
-
-
-def test_is_utf8() -> None:
-    assert is_utf8("grüß 😀")
-    assert not is_utf8("\ud83d")
