@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def is_utf8(text: str) -> bool:
-    """Whether `text` has no lone surrogates, which no encoding has a place for. JSON's escapes can spell them, and bytes
-    of the environment that aren't UTF-8 come as such (PEP 383)."""
+    """Whether `text` has no lone surrogates, which no encoding has a place for. JSON's escapes can spell them, and
+    bytes of the environment that aren't UTF-8 come as such (PEP 383)."""
     try:
         text.encode()
     except UnicodeEncodeError:
