@@ -32,9 +32,13 @@ PAIRS = {
     "【": "】",
     "《": "》",
     "〈": "〉",
+    "»": "«",
+    "›": "‹",
     '"': '"',
     "`": "`",
 }
+# Quotes that open in one language and close in another.
+TWO_WAY_QUOTES = "»›"
 CLOSERS = frozenset(PAIRS.values())
 # What may stand between the full stop and the white space: ends of quotes, brackets and emphasis, footnote digits.
 TRAILERS = CLOSERS | frozenset("'’*_~¹²³⁴⁵⁶⁷⁸⁹⁰†‡")

@@ -25,7 +25,13 @@ _LINK_TARGET = re.compile(r"^\s*\[[^\]^][^\]]*\]:\s*\S+.*$", re.MULTILINE)
 _FOOTNOTE = re.compile(
     r"\[\^[^\]\s]+\]:?|(?<=[^\s\[\]])(?:\[\d{1,3}(?:[,–-]\s*\d{1,3})*\])+|【[^】]{0,40}†[^】]{0,40}】"
 )
-_ADDRESS = re.compile(r"<?\b(?:[a-z][a-z0-9+.-]{1,15}://|www\.|mailto:)[^\s<>\"'`\]}，。；、！？]+>?", re.IGNORECASE)
+# The target of a link whose text began in the piece before, or that is cut off itself.
+_LINK_END = re.compile(r"\]\([^\s()]*(?:\([^\s()]*\)[^\s()]*)*(?:\)|\Z)")
+# What an address does not hold; Chinese, Japanese and Korean put no space around one.
+NO_ADDRESS = "\\s<>\"'`\\]}\u2e80-\u9fff\uac00-\ud7a3\uff00-\uffef"
+ADDRESS_START = r"(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{1,15}://|www\.|mailto:)"
+_ADDRESS = re.compile(f"<?{ADDRESS_START}[^{NO_ADDRESS}]+>?", re.IGNORECASE)
+_MAIL = re.compile(r"<([^\s<>@]{1,64}@[^\s<>@]{1,190})>")
 _HOST = re.compile(r"(?:[a-z0-9+.-]+://|mailto:)?(?:[^/@]*@)?(?:www\.)?([^/:?#]*)", re.IGNORECASE)
 
 _FORMULA = re.compile(
@@ -41,7 +47,7 @@ _HIGHLIGHT = re.compile(r"==(?=[^\s=])([^=\n]{1,200})==")
 _SMILEY = re.compile(r"(?<!\S)(?:[:;]['’]?-?[)(\[\]DPp]+|<3+|\^_?\^)(?=[\s.,!?]|$)")
 
 _LINE_MARKS = re.compile(r"^\s*(?:>\s*)*(?:#{1,6}(?=\s|$)\s*|(?:[-*+•◦▪‣·●○■□–]\s+)+)?(?:\[[ xX]\]\s+)?", re.MULTILINE)
-_RULE = re.compile(r"^\s*(?:[-*_=]\s*){3,}$|^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$", re.MULTILINE)
+_RULE = re.compile(r"^\s*(?:[-*_=]\s*){3,}$|^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$", re.MULTILINE)
 _TABLE_ROW = re.compile(r"^\s*\|(.*?)\|?\s*$", re.MULTILINE)
 # The rest of a row that was parted at a sentence's end inside a cell.
 _ROW_END = re.compile(r"(?<=\S)\s\|$", re.MULTILINE)
@@ -88,7 +94,7 @@ def _without_links(text: str) -> str:
     """Links keep their text; an address on its own keeps the name of its host: nobody can take down the rest by ear."""
     text = _FOOTNOTE.sub("", _LINK_TARGET.sub("", text))
     text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))  # twice: a picture may be the text of a link
-    return _ADDRESS.sub(_host, text)
+    return _ADDRESS.sub(_host, _MAIL.sub(r"\1", _LINK_END.sub("", text)))
 
 
 def _host(found: re.Match[str]) -> str:

@@ -15,13 +15,14 @@ from echokit_py.text.characters import (
     PAIRS,
     SPACED_PAUSES,
     TRAILERS,
+    TWO_WAY_QUOTES,
     is_attached,
     is_cjk,
     is_hiragana,
     is_thai,
     is_unspaced,
 )
-from echokit_py.text.fullstops import ends_sentence, list_number, word_before
+from echokit_py.text.fullstops import PRECEDING_MAX, ends_sentence, list_number, word_before
 
 # A sentence longer than this is parted at a pause or a word: 200 characters are some 12 s of speech, enough to
 # synthesise the next part meanwhile, and most voices get worse beyond.
@@ -29,7 +30,7 @@ LENGTH_MAX = 200
 # A pause is worth parting at only behind this; otherwise a word's end near the limit is better.
 _PAUSE_MIN = 100
 # Where no white space comes either (an address, a row of dashes) it is cut anyway, so that memory has a bound.
-_HARD_MAX = 1000
+HARD_MAX = 1000
 # Inside quotes and brackets sentences belong together until the piece is this long: an unclosed one must not delay
 # the speech for longer.
 _NESTED_MAX = 120
@@ -47,8 +48,14 @@ LOOK_AHEAD = 40
 
 _ENDS_SET = frozenset(ENDS)
 _FOOTNOTE = r"\[\^?\w{1,4}\]"
-_TRAIL = re.compile(f"(?:[{re.escape(''.join(sorted(TRAILERS)))}]|{_FOOTNOTE}){{0,{_RUN_MAX}}}")
+# An emoji right behind the mark belongs to what it ends: "Great!🎉".
+_EMOJI = "\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\U0001f000-\U0001faff\U000e0020-\U000e007f"
+_TRAIL = re.compile(f"(?:[{re.escape(''.join(sorted(TRAILERS)))}{_EMOJI}]|{_FOOTNOTE}){{0,{_RUN_MAX}}}")
 _PART_OF_FOOTNOTE = re.compile(r"(?:\[\^?\w{0,4})?")
+# Behind these, if they open anything, no white space follows.
+_TIGHT = frozenset('»›"`')
+# "5 – 6 degrees"
+_RANGE = re.compile(r"\d\s?[–—]\Z")
 _BARE_NUMBER = re.compile(r"\W*\d{1,3}[.)]\W*\Z")
 
 
@@ -140,13 +147,13 @@ class SentenceSplitter:
             self._word = self._at
         self._weight += _FULL_WIDTH if unspaced else 1
         self._spoken = self._spoken or char.isalnum()
-        if char in self._open:
-            _close(self._open, char)
-        elif char in PAIRS and self._may_open(char):
+        if not _close(self._open, char) and char in PAIRS and self._may_open(char):
             self._open.append(PAIRS[char])
 
     def _may_open(self, char: str) -> bool:
         before = self._text[self._at - 1] if self._at > self._start else " "
+        if char in TWO_WAY_QUOTES:
+            return before.isspace() or before in PAIRS
         if char == '"':  # not the sign of inches
             return before.isspace() or before in PAIRS or before in "*_:,=" or is_cjk(before)
         return not (char == "(" and before in ":;=-")  # nor a sad face
@@ -162,7 +169,9 @@ class SentenceSplitter:
     def _space(self) -> int:
         before = self._text[self._at - 1] if self._at > self._start else ""
         self._word = self._at + 1
-        if before and before in SPACED_PAUSES:
+        if before and before in _TIGHT and self._open and self._open[-1] == PAIRS[before]:
+            self._open.pop()  # the sign itself is meant: "the ` key"
+        if before and before in SPACED_PAUSES and not _RANGE.search(self._text, max(0, self._at - 3), self._at):
             self._pause = self._at + 1
             if self._may_end_first():
                 return self._pause
@@ -187,14 +196,14 @@ class SentenceSplitter:
         if self._word > self._start:
             return self._word
         length = self._at - self._start
-        if length < _HARD_MAX or (length < 2 * _HARD_MAX and is_attached(self._text[self._at])):
+        if length < HARD_MAX or (length < 2 * HARD_MAX and is_attached(self._text[self._at])):
             return 0
         return self._at
 
     def _sentence_end(self, run: int, at_end: bool) -> int | None:
         """Decide about the `run` end marks at `_at`: the end of the piece, None to wait, 0 if they are no end."""
         end = self._at + run
-        if end == len(self._text) and run < _RUN_MAX and not at_end:
+        if end == len(self._text) and not at_end:
             return None
         trail = self._trail(end, at_end)
         if trail is None:
@@ -215,7 +224,9 @@ class SentenceSplitter:
             self._list_number = number
             return 0
         word = word_before(self._text, self._start, self._at)
-        ends = ends_sentence(mark, word, trail > end, self._text[trail : trail + LOOK_AHEAD], at_end)
+        before = self._at - len(word)
+        preceding = self._text[max(self._start, before - PRECEDING_MAX) : before]
+        ends = ends_sentence(mark, word, trail > end, self._text[trail : trail + LOOK_AHEAD], at_end, preceding)
         if ends is None:
             return None
         return trail if ends else 0
@@ -239,8 +250,7 @@ class SentenceSplitter:
             return False
         still = self._open.copy()
         for char in self._text[end:trail]:
-            if char in still:
-                _close(still, char)
+            _close(still, char)
         return bool(still)
 
     def _goes_on(self, end: int, trail: int) -> bool:
@@ -263,7 +273,13 @@ def _length_of_run(text: str, at: int) -> int:
     return length
 
 
-def _close(awaited: list[str], closer: str) -> None:
-    """Close the innermost pair that `closer` belongs to, and what was left open inside it."""
+def _close(awaited: list[str], char: str) -> bool:
+    """If `char` closes a pair, close the innermost one and what was left open inside it; return whether it does."""
+    closer = char
+    if char in TWO_WAY_QUOTES and char not in awaited:  # "»So»", as in Swedish
+        closer = PAIRS[char]
+    if closer not in awaited:
+        return False
     while awaited.pop() != closer:
         pass
+    return True

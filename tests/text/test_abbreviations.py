@@ -4,7 +4,14 @@ from echokit_py.text import abbreviations
 
 
 def test_each_word_has_one_rule_and_is_written_as_it_is_looked_up() -> None:
-    lists = [abbreviations.ALWAYS_CONTINUED, abbreviations.BEFORE_NUMBERS, abbreviations.MAY_END, abbreviations.MONTHS]
+    lists = [
+        abbreviations.ALWAYS_CONTINUED,
+        abbreviations.BEFORE_NAMES,
+        abbreviations.BEFORE_NUMBERS,
+        abbreviations.MAY_END,
+        abbreviations.MONTHS,
+        abbreviations.BEGINNINGS,
+    ]
     words = [word for group in lists for word in group]
     assert len(words) == len(set(words))
     assert all(word == word.lower() and not word.endswith(".") for word in words)

@@ -26,6 +26,8 @@ def test_the_word_before_does_not_reach_into_the_last_piece() -> None:
         ("things: 1", 0, 1),
         ("Milk 2", 1, 2),
         ("Milk 2", 0, 0),
+        ("The answer: 42", 0, 0),
+        ("The answer:\n42", 0, 42),
         ("It costs 3", 1, 0),
         ("1999", 0, 0),
         ("one", 0, 0),
@@ -54,8 +56,24 @@ def test_list_numbers(text: str, previous: int, number: int) -> None:
         (".", "Feb", False, " w", False),
         (".", "etc", False, " a", False),
         (".", "etc", False, " A", True),
-        (".", "J", False, " S", False),
-        (".", "U.S", False, " A", False),
+        (".", "J", False, " S", None),  # "She"?
+        (".", "J", False, " Sm", False),
+        (".", "J", False, " R", False),
+        (".", "U.S", False, " A", None),
+        (".", "U.S", False, " Ar", False),
+        (".", "U.S", False, " It", None),
+        (".", "U.S", False, " It ", True),
+        (".", "U.S", False, " It’s", True),
+        (".", "U.S", False, " IT ", False),
+        (".", "U.S", False, " it ", False),
+        (".", "U.S", False, "\nArmy", True),
+        (".", "h", False, " Sie ", False),
+        (".", "J.-P", False, " Sartre", False),
+        (".", "EE", False, " UU", False),
+        (".", "II", False, " M", True),
+        (".", "St", False, " Pa", False),
+        (".", "St", False, " The ", True),
+        (".", "3", False, " 5", True),
         (".", "p.m", False, " A", True),
         (".", "3", False, " J", None),
         (".", "3", False, " Ju", None),
@@ -78,6 +96,42 @@ def test_list_numbers(text: str, previous: int, number: int) -> None:
 )
 def test_verdicts(mark: str, word: str, trailed: bool, following: str, verdict: bool | None) -> None:
     assert ends_sentence(mark, word, trailed, following, at_end=False) is verdict
+
+
+@pytest.mark.parametrize(
+    ("preceding", "word", "following", "verdict"),
+    [
+        ("Der ", "5", " Mä", False),
+        ("Der ", "5", " W", None),  # "Wir"?
+        ("Der ", "5", " Wi", None),
+        ("Der ", "5", " Wir ", True),
+        ("Der ", "5", " Wirt ", False),
+        ("der ", "100", " G", False),
+        ("im ", "19", " J", False),
+        ("sein ", "50", " G", False),
+        ("am ", "24.12", " Pa", False),
+        ("zum ", "2", " m", False),
+        ("Am ", "3", " 5", False),
+        ("Am 3. ", "5", " 2026", False),
+        ("der 5. und ", "6", " Mä", False),
+        ("der ", "5", " (", False),
+        ("der ", "5", "\nM", True),
+        ("der ", "5", " ", None),
+        ("die ", "2000", " M", True),
+        ("Leder ", "5", " M ", True),
+        ("I am ", "5", " M ", True),
+        ("take ", "5", " M ", True),
+    ],
+)
+def test_a_number_behind_an_article_is_an_ordinal(
+    preceding: str, word: str, following: str, verdict: bool | None
+) -> None:
+    assert ends_sentence(".", word, False, following, at_end=False, preceding=preceding) is verdict
+
+
+def test_an_abbreviation_of_several_small_letters_goes_on() -> None:
+    assert ends_sentence(".", "B", False, " Sie ", at_end=False, preceding="Das sind z. ") is False
+    assert ends_sentence(".", "B", False, " Sie ", at_end=False, preceding="Das ist ") is True
 
 
 @pytest.mark.parametrize("word", ["there", "it", "Mr", "No", "etc", "J", "3"])

@@ -29,6 +29,8 @@ def words(text: str) -> str:
         # tables
         ("| Name | Age |\n|------|:---:|\n| Bob  | 5   |", "Name, Age Bob, 5"),
         ("Name | Age", "Name, Age"),
+        ("|A|B|\n|-|-|\n|1|2|", "A, B 1, 2"),
+        ("A | B\n:-:|-\n1 | 2", "A, B 1, 2"),
         ("a || b", "a || b"),
         ("at most | 5 |", "at most, 5"),
         ("| It is.", "It is."),
@@ -42,6 +44,11 @@ def words(text: str) -> str:
         ("<https://example.org/a> or www.example.org/b, ok", "example.org or example.org, ok"),
         ("mailto:me@example.org or me@example.org", "example.org or me@example.org"),
         ("file:///etc/hosts there", "there"),
+        ("请看https://x.org/a/b就好，www.x.org。", "请看x.org就好，x.org。"),
+        ("ここhttps://x.org/aです", "ここx.orgです"),
+        ("docs](https://x.org/a_(b)) and [text](https://x.org/cut", "docs and [text"),
+        ("<me@example.org> and <b@x.de>", "me@example.org and b@x.de"),
+        ("a <b @ c> d", "a <b @ c> d"),
         # footnotes and sources
         ("So.[1][2] It is so.[1] And[^2] so [3] 【4†source】", "So. It is so. And so [3]"),
         ("[^1]: The note", "The note"),
@@ -56,6 +63,7 @@ def words(text: str) -> str:
         # formulas
         ("It is $x^2$ and \\(y\\), costs $5 and $10.", "It is x² and y, costs $5 and $10."),
         ("$n$ US$5 $", "n US$5 $"),
+        ("$5-$10, $5/$10 or $ x{1} b$ c", "$5-$10, $5/$10 or $ x{1} b$ c"),
     ],
 )
 def test_marks_go_words_stay(text: str, expected: str) -> None:

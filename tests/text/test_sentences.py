@@ -37,10 +37,19 @@ EXAMPLES = [
     "It was in 1999.| Then came 2000.| It costs 42.| Cheap.",
     "Es kostet 1.000,50 Euro.| Am 3. Juli geht es los.| Es sind 3.| Danach nicht.",
     "Byl 2. v pořadí.| Dobře.",
+    "Der 5. Mann kam.| Dann der 6. und der 7. Gast.| Im 19. Jahrhundert.| Das ist der 1. FC Köln.",
+    "Am 3.4. Ostern, am 24. 12. 2026 nicht.| Ich nehme die 3.| Dann gehe ich.",
+    "Es war der\n|24.12.| Peter kam.",
+    "I am 5.| Mom is 40.| You are 6.",
     "The 3. \n|Next line",
     # abbreviations, initials, numbers of things
     "Mr. Smith and Dr. Jones met Mrs. Berg.| They talked.",
-    "J. R. R. Tolkien wrote it.| George W. Bush did not.",
+    "J. R. R. Tolkien wrote it.| George W. Bush did not.| J.-P. Sartre too.",
+    "Take vitamin C.| It",
+    "Take vitamin C.| It helps.| She lives in the U.S.| They don't.| Plan B.| However, no.",
+    "EE. UU. es grande.| World War II.| Millions died.| Das sind z. B. Sie.| Gut.",
+    "He lives on Main St.| The house is red.| St. Petersburg is cold.| Add 2 tbsp. oil.| यह डॉ. शर्मा हैं।|",
+    "The answer: 42.| The question: unknown.| Take: 1. Milk 2. Eggs.| Done.",
     "The U.S. Army and the U.K. are there.| Yes.",
     "Fruit, e.g. apples, i.e. food.| Nuts etc. are food.| Bread etc.| And so on.",
     "See No. 5 and p. 12, Fig. 3, vol. 2.| It is no.| Yes.",
@@ -54,6 +63,11 @@ EXAMPLES = [
     'He said "Stop! Now!" and left.| "Why?" she asked.| "Go."| Then silence.',
     "„Halt! Sofort!“ rief er.| „Ja.“| Dann ging er.",
     "« Non ! Jamais ! » dit-il.| Bien.",
+    "»Halt! Sofort!« rief er.| »Ja.«| Dann ging er.| Er sagte: ›Nein. Nie.‹| Gut.",
+    "»Ja. Nej.»| Sedan gick han.| Go to File » Save.| Then quit.| The end.",
+    "In Menu›Save.| Then quit.| Done.| “\nHello.| Yes.",
+    "(ฉันไปเที่ยวที่เชียงใหม่เมื่อวานนี้ อากาศดีมาก)",
+    'Press the ` key.| Then " too.| Done.',
     "(He stayed. She left.)| Then nothing.| (Really.)",
     "It is 5\" long.| It's 6' wide.| Don't.",
     "Sad :( but true.| Happy :) but not so.| No.",
@@ -77,6 +91,7 @@ EXAMPLES = [
     "A\n|\n\n---\n\nB\n|",
     # what has nothing to speak joins what follows
     "... — Hm.| 😊 !!! 42. (*) Bye.",
+    "Great!🎉| Let's go.👍🏽| Fine.❤️| 你好！😊|很好。🇩🇪|好",
     "Great!| 😊 Next one.| ✅",
     # other scripts
     "你好！|我是小助手。|今天气温25.5度，注意防晒。|你想听什么？|",
@@ -123,6 +138,7 @@ ALPHABET = [
         "x" * 30,
         "字" * 30,
     ),
+    *("»", "«", "›", "‹", "der 5. ", "am ", "J. ", "U.S. ", "It ", "The", "St. ", "– ", "\ufe0f"),
     *("word " * 9, "....", "[^1]", "😊", "\u200d", '5"', "：", "।"),
 ]
 
@@ -155,9 +171,9 @@ def test_a_doubtful_end_waits_for_one_character() -> None:
 
 def test_a_possible_month_is_waited_for_no_longer_than_a_month_is() -> None:
     splitter = SentenceSplitter()
-    assert splitter.feed("Es ist am 3. ") == []
+    assert splitter.feed("Es sind 3. ") == []
     assert splitter.feed("Donaudamp") == []
-    assert splitter.feed("fs") == ["Es ist am 3."]
+    assert splitter.feed("fs") == ["Es sind 3."]
 
 
 def test_white_space_without_end_is_not_waited_for() -> None:
@@ -180,11 +196,20 @@ def test_the_first_piece_may_end_at_a_clause() -> None:
     assert split("Yes, of course, my dear friend. No.")[0] == "Yes, of course, my dear friend."
 
 
+def test_a_row_of_marks_is_no_clause() -> None:
+    assert split("~" * 40 + ", and so it is. Yes.") == ["~" * 40 + ", and so it is.", "Yes."]
+
+
 def test_a_clause_of_chinese_is_shorter() -> None:
     text = "当早晨来临太阳升起来的时候，鸟儿开始唱歌。"
     assert split(text) == ["当早晨来临太阳升起来的时候，", "鸟儿开始唱歌。"]
     assert split("好的，我知道了。") == ["好的，我知道了。"]
     assert split("这个城市的人口一共有大约1，000，000人。") == ["这个城市的人口一共有大约1，000，000人。"]
+
+
+def test_a_dash_between_numbers_is_no_pause() -> None:
+    assert len(split("The temperature there will be some 5 – 6 degrees")) == 1
+    assert len(split("The temperature there will be fine – 6 degrees")) == 2
 
 
 def test_no_clause_ends_inside_a_bracket() -> None:
