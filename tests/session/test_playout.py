@@ -21,6 +21,13 @@ def test_nothing_sent_is_nothing_heard() -> None:
     assert playout.complete_by(now=0)
 
 
+def test_a_sentence_without_audio_yet_is_not_heard() -> None:
+    playout = Playout()
+    sentence(playout, "One.", 1.0, now=0)
+    playout.begin("Two.")
+    assert playout.heard(now=5) == "One."
+
+
 def test_sentences_play_one_after_the_other() -> None:
     playout = Playout()
     sentence(playout, "One two three four.", 4.0, now=10)
