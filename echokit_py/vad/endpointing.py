@@ -63,7 +63,8 @@ class Endpointer:
     - A sound that is audible and more and more like speech, though it does not become it ("t" at the end of "light"),
       puts off the end like speech, but only within one hangover from the last speech on.
     - The hangover is counted from the last speech on. One shorter than `max_silence_duration_ms` is as long as that.
-    - It does not end while the probability rises, for ONSET_FRAMES at most: that is how the next word begins.
+    - It does not end while the probability rises, or while an audible sound that has become more like speech is young,
+      for ONSET_FRAMES at most: that is how the next word begins.
     - Another hangover may be set while a pause runs, by whoever knows what was said. It holds for that pause only.
 
     Args:
@@ -210,7 +211,9 @@ class Endpointer:
     @property
     def _passed(self) -> bool:
         silence = self._now - self._end + self._release_now
-        return self._closed and silence >= self._hangover and not 0 < self._rising <= ONSET_FRAMES
+        rises = 0 < self._rising <= ONSET_FRAMES
+        sounds = self._grew and self._sounding <= ONSET_FRAMES  # and dips on its way to the threshold
+        return self._closed and silence >= self._hangover and not rises and not sounds
 
     @property
     def _enough(self) -> bool:

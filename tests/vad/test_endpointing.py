@@ -286,6 +286,15 @@ def test_an_audible_sound_that_becomes_more_like_speech_puts_off_the_end() -> No
     assert hear((SPEECH, 30, True), (0.2, 1, True), (0.1, 2, True), (SILENCE, 40, False))[-1] == (ENDED, 46)
 
 
+def test_a_word_that_is_just_beginning_may_waver_when_it_is_audible() -> None:
+    pause = (SPEECH, 30, True), (SILENCE, 14, False)
+    assert hear(*pause, (0.44, 1, True), (0.34, 1, True), (SPEECH, 1, True))[-1] == (RESUMED, 47)
+    # It is waited for ONSET_FRAMES; what can't be heard is no beginning, nor is what was there all along.
+    assert hear(*pause, (0.44, 1, True), (0.34, 20, True))[-1] == (ENDED, 45 + ONSET_FRAMES)
+    assert hear(*pause, (0.44, 1, True), (0.34, 1, False))[-1] == (ENDED, 46)
+    assert hear((SPEECH, 30, True), (0.3, 20, True))[-1] == (ENDED, 46)
+
+
 def test_such_sounds_put_it_off_within_one_hangover_from_the_speech_on() -> None:
     sounds = [(probability, 1, True) for _ in range(50) for probability in (0.1, 0.2)]
     assert hear((SPEECH, 30, True), (SILENCE, 1, False), *sounds)[-1][0] is ENDED
