@@ -85,6 +85,9 @@ _FIRST_CHARACTERS = frozenset(marker[0] for marker in _OPENINGS)
 _BEGINNINGS = frozenset(marker[:length] for marker in _OPENINGS for length in range(1, len(marker)))
 _LONGEST = max(map(len, _OPENINGS))
 
+# A tag of reasoning within these is talked about: "models think between `<think>` and `</think>`".
+_QUOTES = {"`": "`", '"': '"', "'": "'", "‘": "’", "“": "”", "„": "“", "«": "»", "「": "」"}
+
 _MAX_HEADER = 200
 _MAX_BARE = 64 * 1024
 """An object that begins an answer is withheld up to this length; a longer one is no call."""
@@ -101,6 +104,8 @@ class ContentFilter:
         self._pending = ""
         self._span: _Span | None = None
         self._at_start = True  # nothing but white space so far
+        self._before = ""  # the last character of the text, if nothing else came after it
+        self._mentioned = False  # a tag of reasoning was talked about
         self._bare: list[str] | None = None  # what may be a call written as a bare object
         self._bare_length = 0
         self._reasoned = False
@@ -146,17 +151,40 @@ class ContentFilter:
             self._pending = self._pending[keep:]
             return False
         self._text(found, self._pending[: opening.start()])
-        self._pending = self._pending[opening.end() :]
-        span = _OPENINGS[opening.group()]
+        self._pending = self._pending[opening.start() :]
+        span, marker = _OPENINGS[opening.group()], opening.group()
+        mentioned = self._mentions(span, marker)
+        if mentioned is None:
+            return False
+        self._pending = self._pending[len(marker) :]
+        if mentioned:
+            self._mentioned = True
+            self._text(found, marker)
+            return True
+        self._before = ""
         if span.kind is Kind.WAS_REASONING:
             if not self._reasoned:
                 found.append((Kind.WAS_REASONING, ""))
         elif span.kind is not Kind.NOISE:
             self._span = span
             if span.kind is Kind.CALL:
-                found.append((Kind.CALL, opening.group()))
+                found.append((Kind.CALL, marker))
         self._reasoned = self._reasoned or span.kind in (Kind.REASONING, Kind.WAS_REASONING)
         return True
+
+    def _mentions(self, span: _Span, marker: str) -> bool | None:
+        """Whether the marker that the pending text begins with is only talked about; None when it is too early to tell.
+
+        A closing tag alone may follow reasoning that ends in a quotation, so it is one only after an opening one.
+        """
+        closing = span.kind is Kind.WAS_REASONING
+        if self._before not in _QUOTES or not (closing or span.kind is Kind.REASONING):
+            return False
+        if closing and not self._mentioned:
+            return False
+        if len(self._pending) == len(marker):
+            return None
+        return self._pending[len(marker)] == _QUOTES[self._before]
 
     def _possible_opening(self) -> int:
         """Return where a marker may begin that is not all there yet; the length of the pending text if nowhere."""
@@ -240,6 +268,7 @@ class ContentFilter:
     def _text(self, found: list[tuple[Kind, str]], text: str) -> None:
         if text:
             found.append((Kind.TEXT, text))
+            self._before = text[-1]
             self._at_start = self._at_start and text.isspace()
 
 
