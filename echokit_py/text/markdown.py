@@ -18,6 +18,8 @@ _ATTRIBUTES = r"(?:\s+[\w:-]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?)*"
 # Tags that we don't know the names of: they have attributes, or close themselves or another one.
 _OTHER_TAG = re.compile(rf"<([a-z][\w:-]{{0,30}})({_ATTRIBUTES})\s*(/?)>", re.IGNORECASE)
 _CLOSING_TAG = re.compile(r"</([a-z][\w:-]{0,30})\s*>", re.IGNORECASE)
+# "The `<b>` tag": what stands in code marks is talked about.
+_QUOTED_TAG = re.compile(r"`</?([a-z][\w:-]{0,30})\s?/?>`", re.IGNORECASE)
 _KEY_NAME = re.compile(r"(?<!\w)<(/?[^\W\d][\w +-]{0,30})>")  # "Press <Enter>"
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])")
@@ -66,7 +68,7 @@ def words_of(text: str) -> str:
     text = _FORMULA.sub(lambda found: plain(found[1] or found[2]), text)
     text = _COMMAND.sub(lambda found: plain(found[0]), text)
     text = _without_links(text)
-    text = _KEY_NAME.sub(r"\1", _without_tags(text))
+    text = _KEY_NAME.sub(r"\1", _without_tags(_QUOTED_TAG.sub(r"\1", text)))
     text = html.unescape(text)
     text = _SHORTCODE.sub(" ", _SMILEY.sub(" ", _ARROW.sub(" ", text)))
     text = _HIGHLIGHT.sub(r"\1", text)

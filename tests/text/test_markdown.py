@@ -49,6 +49,8 @@ def words(text: str) -> str:
         ("docs](https://x.org/a_(b)) and [text](https://x.org/cut", "docs and [text"),
         ("<me@example.org> and <b@x.de>", "me@example.org and b@x.de"),
         ("a <b @ c> d", "a <b @ c> d"),
+        # tags that are talked about
+        ("Between `<think>` and `</think>`, `<b>`, `<br />`; `<b>x</b>`.", "Between think and think, b, br; x ."),
         # footnotes and sources
         ("So.[1][2] It is so.[1] And[^2] so [3] 【4†source】", "So. It is so. And so [3]"),
         ("[^1]: The note", "The note"),
