@@ -189,7 +189,8 @@ class Endpointer:
         self._grew = bool(audible) and (self._grew or self._rising > 0)
         if just_now:
             self._release_now = self._release if audible is None else 0
-            if audible is False and self._now - self._sound <= TAIL_FRAMES * FRAME_MS:
+            # Whatever is audible in this frame isn't speech: it says nothing of where the speech before it ended.
+            if audible is not None and self._now - self._sound <= TAIL_FRAMES * FRAME_MS:
                 self._end = min(self._end, self._sound + FADE_FRAMES * FRAME_MS)
         elif self._grew and self._sounding >= SOUND_FRAMES and self._now - self._heard <= self._usual_hangover:
             self._end = self._now

@@ -258,6 +258,15 @@ def test_a_long_tail_closes_the_segment_with_its_first_frame_of_silence() -> Non
     ]
 
 
+def test_what_is_audible_in_the_first_frame_without_speech_is_no_end_of_speech() -> None:
+    # A chance of the noise, or a breath: the speech before it ended in frame 30 all the same.
+    pause = (SILENCE, 40, False)
+    assert hear((SPEECH, 30, True), (SPEECH, 5, False), (0.3, 1, True), pause)[-1] == (ENDED, 30 + 1 + 16)
+    # Up to the end of what the detector hears, nothing else moves it.
+    assert hear((SPEECH, 30, True), (0.3, 1, True), pause)[-1] == (ENDED, 46)
+    assert hear((SPEECH, 30, True), (SPEECH, TAIL_FRAMES, False), (0.3, 1, True), pause)[-1] == (ENDED, 56)
+
+
 def test_speech_that_noise_hides_for_longer_than_a_tail_is_speech() -> None:
     assert hear((SPEECH, 30, True), (SPEECH, TAIL_FRAMES, False), (SILENCE, 40, False))[-1] == (ENDED, 56)
     assert hear((SPEECH, 30, False), (SILENCE, 40, False))[-1] == (ENDED, 46)

@@ -58,8 +58,8 @@ async def ends(vad: SileroVad, samples: Samples, settings: VadSettings) -> list[
 
 @pytest.mark.parametrize("name", RECORDINGS)
 async def test_one_end_after_the_last_word(vad: SileroVad, name: str) -> None:
-    # A breath after the last word is audible, and counts to it.
-    hangover, noise, allowed = (1.2, 0.2, 0.17) if name in SLOW else (0.5, 0.03, 0.1)
+    # A breath after the last word is audible, and may count to it.
+    hangover, noise, allowed = (1.2, 0.2, 0.14) if name in SLOW else (0.5, 0.03, 0.1)
     samples = load(name)
     found = await ends(vad, samples, VadSettings(hangover_ms=round(hangover * 1000)))
     assert [event for event, _ in found] == [EndpointEvent.SPEECH_ENDED]
